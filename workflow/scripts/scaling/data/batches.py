@@ -1,4 +1,4 @@
-"""Images for training, calibrating and testing the quantized networks, held as bytes."""
+"""Images as bytes, to train, calibrate and test the quantized networks."""
 
 import hashlib
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ EVALUATION_BATCH = 250
 
 @dataclass(frozen=True)
 class Images:
-    """Images: `pixels` uint8 [n, 32, 32, 3], `labels` int64 [n]; batches are sent to `device`.
+    """Images `pixels` (uint8 [n, 32, 32, 3]) with `labels` (int64 [n]); batches go to `device`.
 
-    `mean` and `std` are per channel, of the training images scaled to [0, 1].
+    `mean` and `std` [3] are those of the training images, scaled to [0, 1].
     """
 
     pixels: np.ndarray[Any, Any]
@@ -43,16 +43,16 @@ class Images:
         return (scaled - mean) / std
 
     def batches(self) -> Iterator[Tensor]:
-        """Yield all images in order, normalized, batch by batch."""
+        """Yield all images in order, normalized, in batches of `EVALUATION_BATCH`."""
         for start in range(0, len(self), EVALUATION_BATCH):
             yield self.normalised(slice(start, start + EVALUATION_BATCH))
 
     def checksum(self) -> str:
-        """Return the SHA-256 of the pixels, image by image in order."""
+        """Return the SHA-256 of all pixels, in order of the images."""
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return `count` of the images, drawn without replacement by `seed`; all of them for 0."""
+        """Return `count` images (0: all), drawn without replacement, with random `seed`."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(
@@ -65,7 +65,7 @@ class Images:
 def read_images(
     source: Path, manifest: Path, device: torch.device
 ) -> tuple[Images, Images, dict[str, str]]:
-    """Return the training images, the test images, and the manifest's `source` and `checksum`."""
+    """Return training images, test images, and the manifest's fields `source` and `checksum`."""
     data, described = dataset.read(source, manifest), DATASET.read(manifest)
     train = Images(data.train_images, data.train_labels, data.mean, data.std, device)
     test = Images(data.test_images, data.test_labels, data.mean, data.std, device)
@@ -74,6 +74,6 @@ def read_images(
 
 @torch.no_grad()
 def predict(network: nn.Module, images: Images) -> Classes:
-    """Return the predicted class of each image, int64 [n]; of equal logits the first."""
+    """Return the predicted class of each image, int64 [n]; among equal logits, the first class."""
     picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
     return np.concatenate(picked)

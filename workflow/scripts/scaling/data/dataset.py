@@ -1,4 +1,4 @@
-"""The common form of all datasets, its file, and the manifest that describes it."""
+"""The form of all datasets in memory, their file, and the manifest that describes them."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Dataset
 
 SAVED = ("train_images", "train_labels", "test_images", "test_labels", "classes")
-"""The fields of `ImageDataset` in its .npz file; `mean` and `std` are in its manifest."""
+"""Fields of `ImageDataset` in its .npz file; `mean` and `std` are in the manifest."""
 
 
 class Request(Dataset):
-    """Which images to read: the section `dataset`."""
+    """The images to read: options of the section `dataset`."""
 
     raw_folder: Path = Path("resources/dataset/raw")
     """Folder for downloads."""
@@ -29,12 +29,11 @@ class Request(Dataset):
 
 @dataclass(frozen=True, eq=False)
 class ImageDataset:
-    """Labelled square images of S × S pixels in two splits.
+    """Labelled square images of S × S pixels in two splits, training and test.
 
-    `train_images`, `test_images`: uint8 [N, S, S, 3], red-green-blue, 0 to 255; `train_labels`,
-    `test_labels`: int64 [N], indexes into `classes`; `classes`: distinct names; `mean`, `std`:
-    float64 [3], by which images scaled to [0, 1] are normalized. Raises UserError if a label is no
-    class, or a split lacks a class.
+    Images are uint8 [N, S, S, 3] (RGB, 0 to 255); labels are int64 [N], indexes into `classes`,
+    which are distinct names; `mean` and `std` are float64 [3], to normalize images scaled to [0,
+    1]. UserError if a label is out of range, or if a split lacks a class.
     """
 
     train_images: NDArray[np.uint8]
@@ -59,7 +58,7 @@ class ImageDataset:
                 )
 
     def with_held_out(self, images: int) -> "ImageDataset":
-        """Return a dataset with `images` training images, stratified by class, as the test set."""
+        """Return a dataset whose test set is `images` training images, stratified by class."""
         count = len(self.train_labels)
         kept = np.ones(count, dtype=bool)
         by_class = np.argsort(self.train_labels, kind="stable")
@@ -69,7 +68,7 @@ class ImageDataset:
 
 
 def resize(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Return images [N, S, S, 3] resized bilinearly to side × side pixels."""
+    """Return `images` [N, S, S, 3], resized bilinearly to side × side pixels."""
     result = np.empty((len(images), side, side, 3), dtype=np.uint8)
     for place, image in zip(result, images, strict=True):
         fitting = Image.fromarray(image).resize((side, side), Image.Resampling.BILINEAR)
@@ -78,13 +77,13 @@ def resize(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 
 def save(dataset: ImageDataset, path: Path) -> None:
-    """Write `dataset` to `path` atomically, as an uncompressed .npz."""
+    """Write `dataset` to `path` atomically, as an uncompressed .npz file."""
     with files.atomic_path(path) as temporary, temporary.open("wb") as stream:
         np.savez(stream, **{name: vars(dataset)[name] for name in SAVED})
 
 
 def load(path: Path) -> ImageDataset:
-    """Return the dataset that `save` wrote to `path`; UserError if it is missing or damaged."""
+    """Return the dataset in the .npz file `path`; UserError if it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             read = {name: arrays[name] for name in SAVED}
@@ -96,9 +95,9 @@ def load(path: Path) -> ImageDataset:
 
 
 def read(images: Path, manifest: Path, train_images: int | None = None) -> ImageDataset:
-    """Return the dataset of both files; if given, only the first `train_images` training images.
+    """Return the dataset in the two files; if given, only its first `train_images` training images.
 
-    Raises UserError if a file is missing or damaged.
+    UserError if a file is missing or damaged.
     """
     described, data = DATASET.read(manifest), load(images)
     return replace(
@@ -111,11 +110,11 @@ def read(images: Path, manifest: Path, train_images: int | None = None) -> Image
 
 
 def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
-    """Return the manifest of `dataset`: what a study needs without reading the images.
+    """Return the manifest of `dataset`: what a study needs to know without reading the images.
 
-    `mean` and (population) `std` are per channel of the training images, scaled to [0, 1]; counts
-    of images are in the order of the classes; `checksum` is the SHA-256 of class names, sizes and
-    arrays. `origin` describes where the images of `source` came from.
+    `mean` and (population) `std` are per channel of the training images, scaled to [0, 1]; the
+    counts of images are in order of the classes; `checksum` is the SHA-256 of class names, sizes
+    and arrays. `origin` describes where the images of `source` came from.
     """
     sizes = [len(dataset.train_images), len(dataset.test_images)]
     checksum = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())

@@ -1,4 +1,4 @@
-"""Read image files in folders train/<class>/* and test/<class>/*, or a tar archive of them."""
+"""Read image files in folders train/<class>/* and test/<class>/*, or in a tar of these folders."""
 
 import hashlib
 import tarfile
@@ -15,15 +15,15 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""An archive may unpack to MOST_BYTES, or to MOST_TIMES its own size if this is more."""
+"""An archive may unpack to MOST_BYTES bytes or MOST_TIMES its size, whichever is larger."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the images at `request.path`, and their origin with the number of resized images.
+    """Return the images at `request.path`, and text on their origin and how many were resized.
 
-    Classes are the folder names, sorted. Images are sorted by file name, then class, so numbered
-    files alternate between classes; other sizes are resized bilinearly. Hidden files, and files
-    outside of train/ and test/, are ignored. UserError for a bad image, layout or archive.
+    Classes are the sorted folder names. Images are sorted by file name, then class, so that classes
+    of numbered files alternate. Hidden files, and files outside train/ and test/, are ignored.
+    UserError for an unreadable image, a wrong layout or a bad archive.
     """
     path, side = request.path and Path(request.path).expanduser(), request.image_size
     if not path or not (path.is_dir() or path.is_file()):
@@ -42,7 +42,7 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _unpack(path: Path, folder: str) -> None:
-    """Unpack an archive; UserError if it is damaged, too large or writes outside of `folder`."""
+    """Unpack an archive; UserError if it is damaged, too large, or would write outside `folder`."""
     most = max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     try:
         with tarfile.open(path) as archive:
@@ -62,7 +62,7 @@ def _unpack(path: Path, folder: str) -> None:
 
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
-    """Return the images in `folder` and the number resized; messages call the folder `path`."""
+    """Return the images in `folder`, and how many were resized; messages name the folder `path`."""
     places = [place for split in SPLITS for place in folder.glob(f"{split}/[!.]*")]
     if missing := [split for split in SPLITS if not (folder / split).is_dir()]:
         there = ", ".join(sorted(each.name for each in folder.glob("[!.]*") if each.is_dir()))
@@ -94,7 +94,7 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
 
 
 def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
-    """Return whether a file has more than 8 bits per channel, which Pillow would reduce to 8."""
+    """Return whether an image file has more than 8 bits per channel, which Pillow would drop."""
     if image.format == "JPEG2000":  # Its bits less 1, and two more bytes, for each component.
         components = content[content.find(b"\xff\x4f\xff\x51") + 40 :]
         return max(components[2 : 2 + 3 * int.from_bytes(components[:2]) : 3]) & 127 > 7
@@ -108,7 +108,7 @@ def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
 
 
 def _decode(file: Path, name: str) -> Image.Image:
-    """Return an RGB image; UserError with `name` if unreadable or over 8 bits per channel."""
+    """Return an RGB image; UserError naming `name` if unreadable or over 8 bits per channel."""
     try:
         with Image.open(file) as image:
             if _is_deep(image, file.read_bytes()):

@@ -1,4 +1,4 @@
-"""Shuffle, crop and flip training images on the device, kept there or streamed from the host."""
+"""Shuffle, crop and flip training images on the device; they stay there or are streamed to it."""
 
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,14 +11,15 @@ from torch.nn import functional
 from scaling.data.dataset import ImageDataset
 
 RESIDENT_SHARE = 0.25
-"""The share of free GPU memory that images may take; the rest is for training."""
+"""Maximum fraction of free GPU memory for images; training needs the rest."""
 
 
 class ResidentImages:
-    """All training images in the memory of one device, in the order of one rank.
+    """All training images in the memory of one device, with the image order of one rank.
 
     Crops and flips have the distribution of torchvision's RandomCrop(S, padding) and
-    RandomHorizontalFlip. `next_batch` only launches device work, so a CUDA graph can capture it.
+    RandomHorizontalFlip. `next_batch` only launches device work, so that a CUDA graph can capture
+    it.
     """
 
     def __init__(
@@ -53,10 +54,10 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Load the next `size` images onto the device, for `next_batch`, if they are not there."""
+        """Load the next `size` images onto the device for `next_batch`; here they already are."""
 
     def draw(self, epoch: int) -> None:
-        """Draw the epoch's order, the same on all ranks; keep this rank's shard; draw its crops."""
+        """Draw the epoch's image order (equal on all ranks), and this rank's crops and flips."""
         device, seed = self._device, self.seed * 1_000_003 + epoch
         shared = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(len(self._labels), generator=shared, device=device)
@@ -82,12 +83,12 @@ class ResidentImages:
         return images.permute(0, 3, 1, 2), self._labels[self._order[picks]]
 
     def _source(self, picks: Tensor) -> tuple[Tensor, Tensor]:
-        """Return padded images on the device, and the indexes in them of the images at `picks`."""
+        """Return padded images on the device, and the index therein of each image in `picks`."""
         return self._images, self._order[picks]
 
 
 def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
-    """Return whether the padded training images exceed `RESIDENT_SHARE` of the free GPU memory."""
+    """Return whether the padded training images exceed `RESIDENT_SHARE` of free GPU memory."""
     if device.type != "cuda":
         return False
     count, side = data.train_images.shape[:2]
@@ -96,10 +97,10 @@ def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
 
 
 class StreamedImages(ResidentImages):
-    """The same images in the same order as `ResidentImages`, kept in host memory.
+    """The same batches as `ResidentImages`, from images in host memory.
 
-    A thread gathers the next batch in pinned memory. `stage`, called outside of any CUDA graph,
-    waits for the batch and copies it into the GPU buffer from which `next_batch` reads.
+    A thread collects the next batch in pinned memory. `stage` (called outside CUDA graphs) waits
+    for it and copies it to a buffer on the GPU, which `next_batch` reads.
     """
 
     def _hold(self, images: np.ndarray) -> None:
@@ -120,7 +121,7 @@ class StreamedImages(ResidentImages):
         self._ahead = self._collect(size)
 
     def _collect(self, size: int) -> Future[Tensor]:
-        """Return a future, of the thread, for the next `size` images in order, fewer at the end."""
+        """Return a future with the next `size` images in order (fewer at the epoch's end)."""
         places, self._rest = self._rest.tensor_split([size])
 
         def collect() -> Tensor:

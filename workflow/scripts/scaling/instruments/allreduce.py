@@ -1,4 +1,4 @@
-"""One process of the sweep, which times messages of many sizes, most of them all-reduces."""
+"""One process of the sweep, which times all-reduces and other messages of many sizes."""
 
 import copy
 import math
@@ -25,15 +25,15 @@ MOST_BYTES_ON_CPU = 2**24
 
 
 def start(options: Sweep, folder: Path) -> None:
-    """Call `run` in one process for each GPU."""
+    """Call `run` in one process per GPU."""
     ranks.start(options.gpus, run, options, folder)
 
 
 def run(sweep: Sweep, log_folder: Path) -> None:
-    """Measure every size together with the other ranks; rank 0 reports rows to `log_folder`.
+    """Time messages of every size together with the other ranks; rank 0 logs a row for each.
 
-    For each repeat a row has the slowest rank's `seconds` per message, and `start_skew_seconds`,
-    the longest minus the shortest time of a rank: ranks that start early wait for the last one.
+    A row has, for each repeat, the slowest rank's `seconds` per message, and `start_skew_seconds`,
+    the slowest minus the fastest rank's time: ranks that start early wait for the last one.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -55,8 +55,10 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
 
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
-    """Return kind and bytes of the model's messages: final buckets of DDP and of recipe tuned,
-    DataParallel's messages (only on GPUs), and all gradients.
+    """Return (kind, bytes) of all messages of the model.
+
+    These are the final buckets of DDP and of recipe `tuned`, DataParallel's messages (on GPUs), and
+    all gradients as one message.
     """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
@@ -82,11 +84,11 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
 def _measure(
     sweep: Sweep, rank: Rank, kind: str, message_bytes: int
 ) -> tuple[list[float], list[float], bool]:
-    """Return for each repeat the slowest rank's seconds per message, and the longest minus the
-    shortest time of a rank; and whether all results were right.
+    """Return, for each repeat, seconds per message and start skew; and whether results are right.
 
-    A message is all-reduced, unless its `kind` is `broadcast` or `reduce`.
-    On GPUs a repeat is a CUDA graph: a launch from Python takes longer than a small message.
+    Seconds are the slowest rank's; the skew is the slowest minus the fastest rank's time. A message
+    is an all-reduce, or a `kind` `broadcast` or `reduce`. On GPUs a repeat is a CUDA graph, because
+    a launch from Python takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1

@@ -1,4 +1,4 @@
-"""Check a machine before measuring: other users, throttling, connections. Imports torch late."""
+"""Check a machine before measuring: other users, throttling, connections of its GPUs."""
 
 import os
 import subprocess
@@ -19,18 +19,18 @@ from scaling.core.gpu_counters import GpuCounters
 from scaling.launch.measure import MachineCheck
 
 FREE_MEMORY, BUSY_CORES = 0.9, 0.25
-"""Minimum share of free memory on an unused GPU; maximum share of a CPU's time in use by others."""
+"""Minimum fraction of free memory on an unused GPU; maximum CPU load by others, as a fraction."""
 SLOWEST, SLOWER = 0.9, 0.97
-"""Shares of the median GPU's rate: below SLOWEST a GPU is `bad`, below SLOWER it is `odd`."""
+"""Fractions of the median GPU's rate: a GPU below SLOWEST is `bad`, below SLOWER `odd`."""
 SAVING = ("powersave", "conservative")
-"""CPU frequency governors that keep clocks low until a core has long been busy."""
+"""CPU frequency governors that raise the clock only after a core has been busy for long."""
 WATCHED_SECONDS, MULTIPLYING_SECONDS, MATRIX_SIZE = 1.0, 3.0, 8192
 PCIE = ("PcieLinkGeneration", "PcieLinkWidth")
 TO_DO = "end what else runs there, or ask for GPUs of your own"
 
 
 def host() -> dict[str, Any]:
-    """Return the state of this machine's CPU while this process is idle; null where unknown."""
+    """Return this machine's CPU state while this process is idle; unknown values are None."""
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     log = ""
     with suppress(OSError):  # Reading the kernel's log needs privileges.
@@ -45,14 +45,14 @@ def host() -> dict[str, Any]:
 
 
 def _ask(entry: str, what: str, *more: Any) -> Any:
-    """Return NVML's answer to `nvmlDeviceGet<what>` for a GPU; None if it has none."""
+    """Return the result of NVML's `nvmlDeviceGet<what>` for a GPU; None if NVML has none."""
     return ask_nvml(getattr(pynvml, f"nvmlDeviceGet{what}"), environment.gpu_handle(entry), *more)
 
 
 def gpu(entry: str) -> dict[str, Any]:
-    """Return the driver's state of a GPU that this process does not use yet; null where unknown.
+    """Return the driver's state of a GPU not yet used by this process; unknown values are None.
 
-    `cores_near` is the number of this process's cores on the GPU's NUMA node.
+    `cores_near` is the number of this process's CPU cores on the GPU's NUMA node.
     """
     ecc = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
     memory, rows = _ask(entry, "MemoryInfo"), _ask(entry, "RemappedRows")
@@ -77,14 +77,14 @@ def gpu(entry: str) -> dict[str, Any]:
 
 
 def start(options: MachineCheck, folder: Path) -> None:
-    """Call `run` in one process for each GPU."""
+    """Call `run` in one process per GPU."""
     from scaling.launch import ranks
 
     ranks.start(options.gpus, run, options, folder)
 
 
 def run(check: MachineCheck, log_folder: Path) -> None:
-    """Check this process's GPU and log its state, and its rate while all GPUs multiply matrices."""
+    """Log the state of this process's GPU, and its FLOP/s while all GPUs multiply matrices."""
     from scaling.launch import ranks
 
     local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -104,7 +104,7 @@ def run(check: MachineCheck, log_folder: Path) -> None:
 
 
 def _multiply(device: Any) -> float | None:
-    """Return the FLOP/s of float16 matrix products; None if the GPU has no memory for a product."""
+    """Return the FLOP/s of float16 matrix products; None if GPU memory is too small."""
     import torch
 
     try:
@@ -121,7 +121,7 @@ def _multiply(device: Any) -> float | None:
 
 
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the problems, bad ones first: `severity`, `host`, `gpu` (a UUID) and `message`."""
+    """Return the problems found, `bad` ones first: severity, host, GPU's UUID and message."""
     judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     findings = [
         {"severity": severity, "host": one["host"], "gpu": one.get("gpu", ""), "message": message}

@@ -1,4 +1,4 @@
-"""Record every message of a training step: its kind, bytes, and the phase that sends it."""
+"""Record every message of a training step: kind, bytes, and the phase that sends it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ from scaling.training.strategies import MESSAGE_BYTES
 
 KINDS = {"allreduce_": "all_reduce", "_reduce_scatter_base_": "reduce_scatter"}
 KINDS |= dict.fromkeys(("allgather_", "_allgather_base_"), "all_gather")
-"""Public names of c10d operators; operators that are not listed keep their own names."""
+"""Maps names of c10d operators to names of collectives; other operators keep their names."""
 SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
-"""Names of the operators' arguments with the tensors that this rank sends."""
+"""Names of operator arguments that hold the tensors which this rank sends."""
 
 
 class Messages(TorchDispatchMode):
-    """Collects messages in sending order in `rows`; ignores messages while `phase` is None.
+    """Collects messages in `rows`, in the order of sending; ignores them while `phase` is None.
 
-    As a context manager, records the collectives that PyTorch dispatches, also of DDP's reducer.
+    As a context manager, it records all collectives that PyTorch dispatches, including DDP's.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Messages(TorchDispatchMode):
         self.phase: str | None = None
 
     def add(self, kind: str, tensors: Sequence[Tensor]) -> None:
-        """Add one message, which contains `tensors`."""
+        """Record one message that consists of `tensors`."""
         if self.phase is None or not tensors:
             return
         dtypes = dict.fromkeys(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
@@ -45,7 +45,7 @@ class Messages(TorchDispatchMode):
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
-        """Within the block, calls of `model` and of optimizers' step() set `phase`."""
+        """In a `with` block, calls of `model` and of an optimizer's step() set `phase`."""
 
         def enter(phase: str, *_: object) -> None:
             self.phase = phase
@@ -73,9 +73,9 @@ class Messages(TorchDispatchMode):
 
 @contextmanager
 def collectives(messages: Messages) -> Iterator[None]:
-    """Within the block, record the collectives of process groups, from Python or C++.
+    """In a `with` block, record all collectives of process groups, called in Python or C++.
 
-    Replaces dist.all_reduce, too: dispatch modes miss its calls by DDP's hooks in gloo's threads.
+    Also replaces dist.all_reduce: dispatch modes miss calls by DDP's hooks in gloo's threads.
     """
     name, original = "all_reduce", dist.all_reduce
 
@@ -90,10 +90,10 @@ def collectives(messages: Messages) -> Iterator[None]:
 
 @contextmanager
 def copies(messages: Messages) -> Iterator[None]:
-    """Within the block, record DataParallel's copies between GPU 0 and the other GPUs.
+    """In a `with` block, record DataParallel's copies between GPU 0 and the other GPUs.
 
-    A scatter or gather is one message with the `bytes` of the whole batch. A broadcast or reduction
-    has a message for each group of tensors, with the `bytes` of one GPU.
+    A scatter or gather is one message; `bytes` is the whole batch. A broadcast or reduction has a
+    message per group of tensors; `bytes` is what one GPU gets or sends.
     """
 
     def recorded(original: Callable[..., Any], kind: str) -> Any:

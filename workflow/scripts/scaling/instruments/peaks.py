@@ -18,15 +18,15 @@ from scaling.launch.measure import Probe
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
-"""The minimum duration of a repeat, which makes timer overhead negligible."""
+"""Minimum seconds of a repeat, so that the overhead of timing is negligible."""
 LARGEST_ON_CPU, MOST_BYTES_ON_CPU = 1024, 2**27
-"""Limits of matrix size and copied bytes on a CPU, which takes minutes for the sizes of a GPU."""
+"""Maximum matrix size and copied bytes on a CPU, which would need minutes for a GPU's sizes."""
 REST_SECONDS = 1.0
-"""Seconds that a GPU idles before it is measured in state `sprint`."""
+"""Seconds that a GPU rests before each measurement with state `sprint` (a burst)."""
 
 
 def start(options: Probe, folder: Path) -> None:
-    """Measure on the visible GPUs (or the CPU) and report each `row` to `folder`."""
+    """Measure on all visible GPUs (or the CPU), and log each row in `folder`."""
     limit = options.time_limit_seconds
     with ranks.joined(folder, options.device, options.cpu_threads, limit) as (rank, log):
         for row in rows(options, rank.device.type):
@@ -36,10 +36,10 @@ def start(options: Probe, folder: Path) -> None:
 
 
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
-    """Yield a row (`Peak` of the records) for each matrix size and precision, and for each copy.
+    """Yield a row (`Peak` in core.records) for each precision and matrix size, and for each copy.
 
-    A product with `state` sprint is measured just after a rest. The fastest size has a `sustained`
-    one, too, after one to three times `sustained_seconds` of work, once its repeats are steady.
+    Rows with `state` `sprint` are measured after a rest. The fastest size gets a row `sustained`,
+    too, measured after one to three times `sustained_seconds` of work, once repeats are steady.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -89,7 +89,7 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Return the host's seconds per operation in the last `repeats` blocks of `BLOCK_SECONDS`."""
+    """Return host seconds per operation of the last `repeats` blocks of `BLOCK_SECONDS` each."""
 
     def now() -> float:
         for device in devices:

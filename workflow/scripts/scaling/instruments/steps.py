@@ -1,8 +1,8 @@
-"""Measure where the time of a run's steps goes, in extra iterations on in-memory batches.
+"""Measure where the time of training steps goes, in extra iterations on in-memory batches.
 
-Steps are timed, with and without gradient exchange, and traced with PyTorch's profiler: each
-device's kernels over time, in classes by the operators that launch them. A communication kernel
-runs until all ranks have joined it; a message counts only the seconds of the last rank to join.
+Steps are timed with and without gradient exchange, and traced with PyTorch's profiler, which gives
+each device's kernels. A kernel's class depends on the operator that launches it. A communication
+kernel runs until all ranks have joined; its message counts only the time of the last rank to join.
 """
 
 import json
@@ -28,48 +28,48 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
-"""The order of blocks of steps with exchange (True) and without. A slowdown from block to block, as
-at the power limit, does not change the difference of their medians."""
+"""Order of the blocks of steps with (True) and without exchange. In this order, a steady
+slowdown, as at the power limit, cancels in the difference of medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
-"""Fields that are kept of an event: no stack, shape or counter, so that a step stays small."""
+"""Fields kept of an event; stacks, shapes and counters are dropped to keep a trace small."""
 
 Span = tuple[int, int, float]
-"""Start and end in ns, and the bytes that are moved; 0 if they are not known."""
+"""Start and end in ns, and bytes moved (0 if unknown)."""
 Spans = dict[KernelClass, list[Span]]
-"""Spans by class of a device's kernels, copies and fills, or of a CPU's operations; `other` if the
-operator that launched them is unknown."""
+"""Spans of a device's kernels, copies and fills (or of a CPU's operations) by class; the class
+is `other` if the launching operator is unknown."""
 Messages = dict[tuple[str, int], Span]
-"""Spans of a device's communication kernels, by name and index among kernels of that name."""
+"""Spans of a device's communication kernels, by name and index among kernels of this name."""
 Event = dict[str, Any]
-"""An event of a trace in Chrome's format."""
+"""One event of a trace in Chrome's JSON format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
-"""Class and bytes (0: unknown) of each launch by device and kernel name; the last one repeats."""
+"""Class and bytes (0: unknown) of each launch, by (device, kernel name); the last one repeats."""
 CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "communication": re.compile(r"nccl:|c10d::|_c10d_functional|record_param_comms"),
     "products": re.compile(r"aten::\w*(conv(olution|\d)|mm\b|mm_|dot|attention)|triton_tem_"),
     "copies": re.compile(r"aten::(\w*copy|clone|cat\b|_local_scalar)|fsdp::"),
     "element-wise": re.compile(r"aten::|triton_"),
 }
-"""Patterns of the beginning of an operator's name, by class; the first match counts."""
+"""Patterns that match the beginning of an operator's name, by class; the first match decides."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
-"""Operators that read only a part of their arrays."""
+"""Matches operators that read only a part of their input arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
-"""Operators whose outputs are among their recorded arrays, or small."""
+"""Matches operators whose output is small or one of their recorded arrays."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
-"""Bytes of an item by type. Lists of tensors are an optimizer's, and float32."""
+"""Bytes per item of each type. Lists of tensors occur in optimizers, and are float32."""
 
 
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
-    """Return where the time of steps goes on this rank of a run on `gpus` GPUs.
+    """Return where the time of steps goes on this rank, in a run on `gpus` GPUs.
 
-    `in_memory`: `seconds` of each block of steps, and `seconds_without_exchange` (None if gradients
-    are always or never exchanged), in the order of `IN_TURN`. `readings`: times of communication,
-    [] on one GPU. `device_time`: `busy_times` of each device, and the host's `seconds` without
-    tracing. `step`: the events of one step.
+    `in_memory`: seconds of each block of steps with exchange, and `seconds_without_exchange` (None
+    if exchange cannot be switched), in the order `IN_TURN`. `readings`: times of communication, []
+    on one GPU. `device_time`: `busy_times` of each device, and untraced host `seconds`. `step`:
+    events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -94,7 +94,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
-    """Return seconds of the same steps, in turn with and, if possible, without exchange."""
+    """Return seconds of the same steps, alternately with and (if possible) without exchange."""
     replica, blocks = trainer.replica, dict[bool, list[EpochResult]]({True: [], False: []})
     for exchange in IN_TURN:
         if exchange or replica.separable:
@@ -109,10 +109,10 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 
 
 def busy_times(spans: Spans) -> dict[str, Any]:
-    """Return the seconds in which a device is busy, in which it computes, and those of each class.
+    """Return the seconds that a device is busy, that it computes, and those of each class.
 
-    `running_seconds`: a class runs; `seconds`: it runs, and no class before it does. All `seconds`
-    sum to `busy_seconds`; without communication, the last class, they sum to `compute_seconds`.
+    `running_seconds`: a class runs. `seconds`: it runs, and no earlier class does. All `seconds`
+    sum to `busy_seconds`; all but communication, the last class, sum to `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -131,10 +131,10 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return the seconds of messages and of exposed ones on the device with the most; or a note.
+    """Return seconds of messages and of exposed messages, of the device with the most; or a note.
 
-    A message counts its shortest time on a device in `everyone`, which is the last to join it.
-    Times of waiting for that device are in `start_skew_seconds`.
+    A message counts its shortest time on all devices (`everyone`), which is that of the last device
+    to join. Waiting for this device counts as `start_skew_seconds`.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -153,7 +153,7 @@ def communication(
 
 
 def length(spans: list[Span]) -> int:
-    """Return the nanoseconds that `spans` cover, overlaps counted once."""
+    """Return the nanoseconds that `spans` cover; overlaps count once."""
     covered, latest = 0, min((start for start, *_ in spans), default=0)
     for start, end, _ in sorted(spans):
         covered += max(0, end - max(start, latest))
@@ -164,10 +164,10 @@ def length(spans: list[Span]) -> int:
 def record(
     train: TrainIterations, limit: int, rank: Rank, known: Launches
 ) -> tuple[dict[int, Spans], dict[int, Messages], EpochResult]:
-    """Trace at most `limit` iterations; return each device's kernels, its messages, and the result.
+    """Trace at most `limit` iterations; return kernels, messages (by device), and the result.
 
-    Communication kernels are in both. Classes of kernels come from `known`. The first barrier is
-    left out, as it waits for all ranks' tracers.
+    Kernels include communication; their classes come from `known`. The first barrier is left out,
+    because it waits until all ranks trace.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
@@ -196,7 +196,7 @@ def record(
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
-    """Return classes and bytes of kernels, launched without CUDA graphs; {} if memory runs out."""
+    """Return class and bytes of a step's kernels, run without CUDA graphs; {} if out of memory."""
     trainer.step.replays = False
     try:
         return launches(_exported(train, limit, rank, shapes=True))
@@ -208,7 +208,7 @@ def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -
 
 
 def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
-    """Return the events of one iteration of this rank; [] if the tracer cannot write them."""
+    """Return this rank's trace events of one iteration; [] if the trace cannot be written."""
     host, kept, places = os.getpid(), [], {}
     for event in _exported(train, 1, rank):
         pid = event["pid"]
@@ -236,7 +236,7 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
 
 
 def launches(events: list[Event]) -> Launches:
-    """Return classes and bytes of a trace's kernels; kernels of one operator share its bytes."""
+    """Return class and bytes of a trace's kernels; kernels of one operator share its bytes."""
     operators = {one["args"]["External id"]: one for one in events if one.get("cat") == "cpu_op"}
     ranges = [one for one in events if one.get("cat") == "user_annotation"]
     updates = [one for one in ranges if one["name"].lower().startswith("optimizer")]
@@ -255,12 +255,12 @@ def launches(events: list[Event]) -> Launches:
 
 
 def kernel_class(operator: str) -> KernelClass:
-    """Return the class of a kernel that this operator launches outside of updates."""
+    """Return the class of kernels that `operator` launches outside of weight updates."""
     return next((kind for kind, names in CLASSES.items() if names.match(operator)), "other")
 
 
 def moved_bytes(operator: Event) -> float:
-    """Return the bytes of an operator's inputs and an output like the largest; 0 if unknown."""
+    """Return bytes of an operator's inputs plus an output as large as the largest; 0 if unknown."""
     name, recorded = operator["name"], operator.get("args", {})
     if LOOKUPS.search(name) or kernel_class(name) not in ("copies", "element-wise"):
         return 0.0
@@ -270,5 +270,5 @@ def moved_bytes(operator: Event) -> float:
 
 
 def _items(shape: list[Any]) -> int:
-    """Return the number of items of a shape, or of a list of shapes."""
+    """Return the number of items in an array of this shape, or in a list of arrays."""
     return sum(map(math.prod, shape)) if shape and isinstance(shape[0], list) else math.prod(shape)

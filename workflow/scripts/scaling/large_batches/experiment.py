@@ -1,7 +1,7 @@
-"""Run each technique at each global batch: a learning rate sweep, then all seeds at its best rate.
+"""Train each technique at each global batch: first a learning rate sweep, then more seeds.
 
-The best rate has the lowest loss on images held out of the training set (without any, the lowest
-training loss), never on the test set. Runs with equal options are trained once.
+The best rate has the lowest loss on a validation set held out of the training set (without one, the
+lowest training loss); the test set decides nothing. Runs with equal options are trained once.
 """
 
 import hashlib
@@ -43,13 +43,13 @@ from scaling.training.resident import Resident
 from scaling.training.step import InPrecision
 
 BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
-"""Maximum batch size, and maximum number of images, to compute batch norms' statistics before an
-evaluation; Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
+"""Maximum batch size, and maximum number of images, for the statistics of batch norms before an
+evaluation. Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
 
 
 @dataclass
 class Experiment:
-    """Trains all runs at one global batch; stores them in `folder`, with `identity` in the keys."""
+    """Trains all runs at one global batch; a record in `folder` with equal options is reused."""
 
     study: Study
     dataset: ImageDataset
@@ -60,13 +60,13 @@ class Experiment:
 
     @property
     def gpus(self) -> int:
-        """Return the number of GPUs that share the global batch; a micro-batch simulates each."""
+        """Return the number of GPUs that share the global batch; micro-batches simulate them."""
         return gpus_of(self.global_batch, self.study.reference_batch, self.study.gpus)
 
     def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
-        """Yield each technique's name, with the status, message and result of its runs.
+        """Yield (technique's name, status, message and result of its runs).
 
-        After an out-of-memory error, the remaining techniques get the status of that error.
+        After an out-of-memory error, all remaining techniques get this error's status.
         """
         left, images = list(techniques), self._images(self.study.held_out_images > 0)
         status = "infeasible"
@@ -87,13 +87,14 @@ class Experiment:
             yield name, {"status": status, "message": message, "result": None}
 
     def _images(self, held_out: bool) -> int:
-        """Return the number of training images, without those held out if `held_out`."""
+        """Return the number of training images; without the validation set if `held_out`."""
         return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
-        """Return the first seed's run at each factor, and at factors added by `next_factor`.
+        """Return the first seed's run for each factor, including those that `next_factor` adds.
 
-        Loss on held-out images, or training loss if there are none, decides which factor is best.
+        The validation loss (without a validation set, the training loss) decides which factor is
+        best.
         """
         study, runs = self.study, Sweep()
         held_out = study.held_out_images > 0
@@ -107,9 +108,9 @@ class Experiment:
         return dict(sorted(runs.items()))
 
     def _result(self, name: str, technique: Technique, sweep: Sweep) -> Result:
-        """Return a technique's result: runs of the sweep, and of all seeds at the best factor.
+        """Return a technique's result: all runs of its sweep, and all seeds at the best factor.
 
-        `at_edge` is whether the best factor is the smallest or the largest of several.
+        `at_edge` is True if the best factor is the smallest or largest of several.
         """
         factors, chosen = list(sweep), choose(losses(sweep))
         seeds = self.study.seeds[0 if self.study.held_out_images else 1 :]
@@ -126,7 +127,7 @@ class Experiment:
     def run(
         self, name: str, technique: Technique, factor: float, seed: int, held_out: bool = False
     ) -> Result:
-        """Return the record of a run, read from `folder` or trained now, and print it as a line."""
+        """Return a run's record, from `folder` or by training now, and print a line about it."""
         images = self._images(held_out)
         run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
         inputs = [self.global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
@@ -145,10 +146,10 @@ class Experiment:
         return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **record}
 
     def _train(self, run: Run) -> Result:
-        """Train a run to its end, or to the epoch in which it diverges, and return its record.
+        """Train until the run ends or diverges, and return its record.
 
-        `diverged` is "not finite" if a loss was not finite, "at chance" if the last training loss
-        is at least ln(classes), the loss of a constant prediction, else "".
+        `diverged` is "not finite" after a loss that was not finite, "at chance" if the last
+        training loss is at least ln(classes), the loss of a constant prediction, else "".
         """
         started = time.perf_counter()
         data = (
@@ -188,7 +189,7 @@ class Experiment:
         }
 
     def _spec(self, run: Run) -> RunSpec:
-        """Return the parameters of a run: one GPU trains the global batch as micro-batches."""
+        """Return a run's parameters: one GPU trains the global batch in micro-batches."""
         on_gpu = self.device.type == "cuda"
         switches = {
             "channels_last": on_gpu,
@@ -212,7 +213,7 @@ class Experiment:
     def _evaluate(
         self, trainer: Resident, model: nn.Module, data: ImageDataset, epoch: int
     ) -> dict[str, float | None]:
-        """Return loss and accuracy on the test images of `data`; the model is unchanged.
+        """Return loss and accuracy on the test images of `data`, without changing the model.
 
         Batch norms use statistics of up to `PRECISE_IMAGES` training images, drawn as in `epoch`.
         """

@@ -1,4 +1,4 @@
-"""Plan the runs of a technique at a global batch: its learning rates and the sweep's factors."""
+"""Plan the runs of a technique at a global batch: learning rates, and factors of the sweep."""
 
 import math
 from collections.abc import Mapping
@@ -12,27 +12,27 @@ from scaling.registry.update_rule import Technique, UpdateRule
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 Result = dict[str, Any]
 Sweep = dict[float, Result]
-"""Results of runs by factor; a run's peak learning rate is factor times the technique's rate."""
+"""Results of runs by factor; a run's peak learning rate is the factor times the technique's."""
 OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
-"""Options of an update rule that `Run.rule` omits, as its rates and its momentum contain them."""
+"""Options of an update rule that `Run.rule` omits: its `rates` and `momentum` contain them."""
 
 
 class Study(LargeBatches, Sgd):
-    """Options shared by all runs; the learning rate is for the reference batch."""
+    """Options that all runs share. The learning rate is that at the reference batch."""
 
     model_width: int = 64
     """Channels of ResNet-18's first stage."""
     precision: Precision = "float32"
-    """Of the recipes: `float32`, `tf32` or `bf16`."""
+    """Precision of all recipes: `float32`, `tf32` or `bf16`."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """All options that decide a run's result at a global batch; equal runs give equal results.
+    """All options that determine a run's result at a global batch; equal runs give equal results.
 
-    `rates` has one learning rate per update (Muon's, if used); `rest` has the rates of parameters
-    that Muon leaves to SGD. `rule` omits the options in `OF_THE_RATES`. If `held_out`, the run is
-    evaluated on training images that are held out of training.
+    `rates` has a learning rate per update (Muon's, if used), `rest` the rates of parameters that
+    SGD updates beside Muon. `rule` omits options in `OF_THE_RATES`. If `held_out`, the run is
+    evaluated on a validation set that is held out of training.
     """
 
     seed: int
@@ -55,8 +55,8 @@ def run_of(
 ) -> Run:
     """Return the run of `technique` at `factor` times its peak learning rate.
 
-    Warm-up epochs apply only if the peak rate is above the rate at the reference batch. If
-    `held_out`, its accuracy is of images that are not trained on.
+    Warm-up epochs apply only if the peak is above the rate at the reference batch. If `held_out`,
+    the run is evaluated on a validation set.
     """
     per_epoch, scale = math.ceil(train_images / global_batch), global_batch / study.reference_batch
     updates = per_epoch * study.epochs
@@ -74,7 +74,7 @@ def run_of(
 
 
 def losses(runs: Sweep) -> dict[float, float | None]:
-    """Return each factor's loss on held-out images, else in training; None if it was not finite."""
+    """Return the validation loss (or else training loss) by factor; None if it was not finite."""
     return {
         factor: None
         if run["diverged"] == NOT_FINITE
@@ -84,16 +84,16 @@ def losses(runs: Sweep) -> dict[float, float | None]:
 
 
 def choose(losses_by_factor: Mapping[float, float | None]) -> float:
-    """Return the factor with the lowest loss, or the factor nearest to 1 if all losses are None."""
+    """Return the factor with the lowest loss; if all losses are None, the factor nearest to 1."""
     finished = [(loss, factor) for factor, loss in losses_by_factor.items() if loss is not None]
     return min(finished or [(abs(math.log(factor)), factor) for factor in losses_by_factor])[1]
 
 
 def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
-    """Return the next factor of a sweep; None once both neighbours of the best are within 2 times.
+    """Return the factor that a sweep tries next, or None if the sweep is finished.
 
-    If the best is the smallest or largest, the next is half or twice the best. Else it is the
-    geometric mean of the best and a neighbour more than a factor of 2 away.
+    If the best factor is the smallest or largest, the next is half or twice as large. Else it is
+    the geometric mean of the best and a neighbour more than a factor of 2 away, if there is one.
     """
     tried, best = sorted(losses_by_factor), choose(losses_by_factor)
     if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):

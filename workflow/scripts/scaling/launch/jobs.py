@@ -115,8 +115,7 @@ class Jobs:
         return {"job": job, "files": files}
 
     def run(self, kind: type[Limits], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return parameters `job` and `files` of the rule that trains runs; wildcards name a run.
-        """
+        """Return parameters `job` and `files` of the rule for runs; wildcards name the run."""
 
         def job(wildcards: Any) -> str:
             recipe = grid.recipe_options(self._config, wildcards["recipe"])

@@ -1,4 +1,4 @@
-"""Build a study's model by name, split it into blocks, and tell how torch.compile compiled it."""
+"""Build a study's model by name, find its repeated blocks, and report use of torch.compile."""
 
 import sys
 from collections import Counter
@@ -14,15 +14,15 @@ from scaling.registry.entries import MODELS
 from scaling.registry.registry import resolved
 
 LEAST_BATCH = 2
-"""Minimum batch size: batch norm refuses a single value per channel."""
+"""Minimum batch size, because batch norm rejects a single value per channel."""
 
 
 def build(chosen: Model, classes: int) -> nn.Module:
-    """Return the `chosen` model with initial weights, for this number of classes.
+    """Return the `chosen` model with initial weights, for `classes` classes.
 
-    Its name is that of a registered model, a classification model of torchvision, or a function,
-    `file.py:function` or `module:function`, that takes the number of classes. Each gets the model's
-    options, too. Raises UserError for an unknown name, and any error of the model's code.
+    Its name is a registered model, a classification model of torchvision, or a function of the
+    number of classes, `file.py:function` or `module:function`. The model's options are passed on.
+    UserError for an unknown name; errors of the model's own code are not caught.
     """
     name, given, sizes = chosen.name, chosen.options, [classes]
     make: Any
@@ -44,9 +44,10 @@ def build(chosen: Model, classes: int) -> nn.Module:
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:
-    """Return a network's repeated parts, such as residual blocks or a transformer's encoder blocks.
+    """Return a network's repeated parts, such as residual blocks or transformer blocks.
 
-    These are the outermost modules that have children and a repeated class outside of torch.nn.
+    These are the outermost modules that have children and a class, not of torch.nn, that occurs
+    twice.
     """
     classes = Counter(type(module) for module in model.modules())
 
@@ -62,7 +63,7 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 
 
 def cache_use() -> dict[str, int]:
-    """Return how many graphs torch.compile took from its cache (`kept`) and compiled (`made`)."""
+    """Return how many graphs torch.compile read from its cache (`kept`) and compiled (`made`)."""
     if "torch._dynamo.utils" not in sys.modules:
         return {"kept": 0, "made": 0}
     counts = torch._dynamo.utils.counters["aot_autograd"]
@@ -71,6 +72,6 @@ def cache_use() -> dict[str, int]:
 
 
 def compile_seconds() -> float:
-    """Return the seconds that torch.compile has taken in this process so far."""
+    """Return the seconds that torch.compile has used in this process until now."""
     utils = sys.modules.get("torch._dynamo.utils")
     return float(utils.calculate_time_spent()["total_wall_time"]) if utils else 0.0

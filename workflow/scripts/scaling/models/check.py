@@ -1,4 +1,4 @@
-"""Check that a study's model can be built, and trains on the smallest batch of the study."""
+"""Check that a study's model can be built, and can train on the study's smallest batch."""
 
 import math
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ from scaling.models.build import LEAST_BATCH, build
 from scaling.registry.strategy import STRATEGIES
 
 CLASSES = 10
-"""Number of classes that is assumed for a dataset that is not prepared yet."""
+"""Number of classes assumed as long as the dataset is not prepared."""
 
 
 def check(config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError if the model cannot be built, or cannot train in each run of the study.
+    """Raise UserError if the model cannot be built, or cannot train in all runs of the study.
 
-    Trains one step on 2 images or, if a run's smallest batch has 1 image, on 1, which batch norm
-    may refuse: on the meta device (without values) or, if this fails, on the CPU.
+    Trains one step on 2 images; on 1 image, which batch norm may reject, if a run's smallest batch
+    has 1. Uses the meta device, which computes no values, or the CPU if that fails.
     """
     section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
     images = configuration.train_images(config, described)
@@ -53,7 +53,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
-    """Yield the number of images and the batch of each forward pass; the dataset has `images`."""
+    """Yield (images, description) of each forward pass; the dataset has `images` or None."""
     full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]
     for n in full["gpus"] if "time_to_accuracy" in on else ():
@@ -74,7 +74,7 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
 
 
 def _train(model: nn.Module, images: torch.Tensor, classes: int) -> None:
-    """Train one step. Raises PyTorch's errors; ValueError for wrong logits or missing gradients."""
+    """Train one step; ValueError if logits have a wrong shape or gradients are missing."""
     parameters, wanted = dict(model.train().named_parameters()), (len(images), classes)
     # Only a lazy parameter cannot tell how many values it has.
     trained = [key for key, one in parameters.items() if one.numel() and one.requires_grad]

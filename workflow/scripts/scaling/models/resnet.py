@@ -5,10 +5,10 @@ from torch.nn import functional
 
 
 class NarrowConv2d(nn.Conv2d):
-    """A 1×1 convolution that subsamples its input before it multiplies.
+    """A strided 1×1 convolution that first subsamples its input, then multiplies.
 
-    With a strided convolution, channels-last images and fewer than `NARROW` channels, PyTorch's
-    oneDNN writes out of bounds on a CPU without AVX-512 (seen with PyTorch 2.15).
+    PyTorch's oneDNN writes out of bounds in a strided convolution of channels-last images with
+    fewer than `NARROW` channels on a CPU without AVX-512 (seen with PyTorch 2.15).
     """
 
     NARROW = 8
@@ -19,7 +19,7 @@ class NarrowConv2d(nn.Conv2d):
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions and a shortcut (He et al. 2016, arXiv:1512.03385, figure 2)."""
+    """Two 3×3 convolutions with a shortcut (He et al. 2016, arXiv:1512.03385, figure 2)."""
 
     def __init__(self, channels_in: int, channels_out: int, stride: int) -> None:
         super().__init__()
@@ -43,8 +43,8 @@ class BasicBlock(nn.Module):
 class ResNet18(nn.Module):
     """ResNet-18 for CIFAR: a 3×3 stem without pooling, four stages of two blocks, one linear layer.
 
-    Input [batch, 3, 32, 32], output logits [batch, classes]. `width` is the channels of the first
-    stage; 64 with 10 classes is the model of the literature, with 11,173,962 parameters.
+    Input is [batch, 3, 32, 32], output logits [batch, classes]. `width` is the number of channels
+    in the first stage. Width 64 with 10 classes is the published model, with 11,173,962 parameters.
     """
 
     def __init__(self, width: int = 64, classes: int = 10) -> None:
@@ -65,7 +65,7 @@ class ResNet18(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """Return three parts with 6, 19, 75 % of parameters: to stage 2, stage 3, and the rest."""
+        """Return three parts: until stage 2, stage 3, the rest (6, 19, 75 % of the parameters)."""
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]
 

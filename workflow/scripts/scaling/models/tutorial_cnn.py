@@ -1,4 +1,4 @@
-"""The tutorial CNN, used by every quantization stage, and its weights file."""
+"""The tutorial CNN, which all quantization stages use, and its weights file."""
 
 import io
 from collections import OrderedDict
@@ -17,7 +17,7 @@ CLASSES = 10
 def tutorial_cnn() -> nn.Sequential:
     """Return a LeNet-like network: images [n, 3, 32, 32] to logits [n, 10]; 62,006 parameters.
 
-    Every step is a module, so that hooks can observe it and quantized layers can replace it.
+    Every operation is a module, so that hooks can observe it and quantized layers can replace it.
     """
     return nn.Sequential(
         OrderedDict[str, nn.Module](
@@ -47,9 +47,9 @@ def save_weights(network: nn.Module, target: Path) -> None:
 
 
 def load_weights(source: Path) -> nn.Sequential:
-    """Return the network that `save_weights` wrote to `source`, on the CPU, in eval mode.
+    """Return the tutorial CNN with the weights in `source`, on the CPU, in evaluation mode.
 
-    Raises UserError if the file is missing, broken, of another network, or has non-finite weights.
+    UserError if the file is missing, damaged, of another network, or has non-finite weights.
     """
     network = tutorial_cnn()
     try:

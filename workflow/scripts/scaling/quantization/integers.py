@@ -1,16 +1,16 @@
 """The arithmetic of symmetric quantization: levels, scales, rounded weights, requantization.
 
 A scale is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. Symmetric means
-that zero maps to zero and one scale serves a whole tensor (or one row of weights). With
-s = 127 / max|x| the largest value lands on ±127 and nothing is clipped (Jacob et al. 2018,
+that zero maps to zero, and that one scale serves a whole tensor (or one row of weights). With s =
+127 / max|x| the largest value becomes ±127, and nothing is clipped (Jacob et al. 2018,
 "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference"; the
-scale there is the reciprocal, the step size). b bits have qmax = 2^(b-1) - 1 in the place of 127.
+scale there is the reciprocal, the step size). For b bits, 127 becomes qmax = 2^(b-1) - 1.
 
-Requantization takes an int32 accumulator to few bits by one rule: the factor o is replaced by
-m / 2^n with an integer m ≤ 2^22, and the product with the accumulator is rounded half to even. A
+Requantization turns an int32 accumulator into few bits by one rule: the factor o is replaced by m /
+2^n with an integer m ≤ 2^22, and the product with the accumulator is rounded half to even. A
 product of at most 2^31 · 2^22 is exact in the 53 bits of a float64. So a float64 product (used for
 floats) and an int64 product with a shift (used for integers) always give the same integer. The
-relative error of m / 2^n is at most 2^-22, or 0.00003 levels at level 127.
+relative error of m / 2^n is at most 2^-22, which is 0.00003 levels at level 127.
 """
 
 import math
@@ -25,7 +25,7 @@ from scaling.core.errors import UserError
 
 Layer = nn.Conv2d | nn.Linear
 WORD_BYTES = 4
-"""Bytes of an int32 bias, of a scale, or of a requantization's multiplier (22 bits) and shift."""
+"""Bytes of an int32 bias, a scale, or a requantization's multiplier (22 bits) and shift."""
 MULTIPLIER_BITS = 22
 # A product below 2^53 shifted by more than 54 bits is 0 in any case, and int64 has only 63.
 LARGEST_SHIFT = 62
@@ -39,7 +39,7 @@ def qmax(bits: int) -> int:
 def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
     """Return the scale qmax / max|x|, which maps the largest magnitude to the last level.
 
-    Raises UserError if `max_abs` is not positive and finite; the message calls the values `of`.
+    UserError, which names the values `of`, if `max_abs` is not positive and finite.
     """
     if not (math.isfinite(max_abs) and max_abs > 0):
         raise UserError(
@@ -50,16 +50,16 @@ def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
 
 
 def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
-    """Return scale · values, rounded half to even, clamped to `bits` bits: float64, same shape."""
+    """Return scale · values, rounded half to even and clamped to `bits` bits, as float64."""
     return (values.double() * scale).round_().clamp_(-qmax(bits) - 1, qmax(bits))
 
 
 @torch.no_grad()
 def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tensor]:
-    """Return a layer's weights as int8, and their scales, float64 [outputs, 1, …]; none is clipped.
+    """Return a layer's weights as int8, and their scales as float64 [outputs, 1, …].
 
-    With one scale per tensor, all scales are equal. With one per channel, a channel of zeros takes
-    the tensor's scale. Raises UserError, with the layer's `name`, if all weights are zero.
+    None is clipped. With one scale per tensor, all scales are equal; with one per channel, a
+    channel of zeros has the tensor's. UserError, which names the layer, if all weights are zero.
     """
     bits = scheme.weight_bits
     largest = layer.weight.double().abs().amax(dim=[*range(1, layer.weight.dim())], keepdim=True)
@@ -71,17 +71,17 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
 
 
 def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
-    """Return the bytes of weights of `bits` bits, an int32 bias per output, and distinct scales."""
+    """Return the bytes of weights of `bits` bits, of an int32 bias per output, and of scales."""
     words = len(scales) + len(scales.unique())
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 
 
 class Requantization(nn.Module):
-    """Scales accumulators by `factors` (one, or [outputs]); rounds and clamps to `bits` bits.
+    """Multiplies accumulators [batch, outputs, …] by `factors` (one, or [outputs]).
 
-    Inputs are [batch, outputs, …]. Integers give int8 (int32 above 8 bits), by int64 products and
-    shifts: each factor becomes m / 2^n, m of 22 bits. Floats of integer value give float64. Raises
-    UserError, which names the layer (`of`), unless 0 < factor < 2^20.
+    Products are rounded and clamped to `bits` bits. Integers give int8 (int32 above 8 bits), by
+    int64 products and shifts: a factor becomes m / 2^n, m of 22 bits. Floats of integer value give
+    float64. UserError, which names the layer `of`, unless 0 < factor < 2^20.
     """
 
     def __init__(self, factors: Tensor | float, bits: int, of: str) -> None:
@@ -97,7 +97,7 @@ class Requantization(nn.Module):
         self.multiplier = torch.round(mantissa * 2**MULTIPLIER_BITS).long()
         self.shift = MULTIPLIER_BITS - exponent.long()
         self.factor = torch.ldexp(self.multiplier.double(), -self.shift)
-        """m / 2^n as float64 [outputs], exactly."""
+        """The factors m / 2^n as float64 [outputs], without rounding errors."""
 
     def forward(self, values: Tensor) -> Tensor:
         if values.is_floating_point():
@@ -137,7 +137,7 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
 def _multiply(rows: Tensor, weight: Tensor) -> Tensor:
     """Return the product of int8 [n, inner] and int8 [outputs, inner]: int32 [n, outputs].
 
-    Zeros pad both to what NVIDIA GPUs need: more than 16 rows, other sizes multiples of 8.
+    Zeros pad both, as NVIDIA GPUs need more than 16 rows, and other sizes divisible by 8.
     """
     (n, inner), outputs = rows.shape, len(weight)
     if n < 17 or inner % 8:  # It copies in any case.

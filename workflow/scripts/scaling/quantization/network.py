@@ -2,9 +2,9 @@
 
 A copy has the weights of the float network, rounded; nothing is trained.
 
-The integer network, layer by layer. Let x be a layer's float input and A its accumulated scale, so
-that the integer input is q ≈ A · x (for the first layer A = 127 / max|image|). With the weight
-scale w_s = 127 / max|W| the layer's sum of products is
+The integer network works layer by layer. Let x be a layer's float input and A its accumulated
+scale, so that the integer input is q ≈ A · x (for the first layer, A = 127 / max|image|). With the
+weight scale w_s = 127 / max|W|, the layer's sum of products is
 
     accumulator = round(w_s · W) · q + S · bias ≈ S · (W · x + bias),      S = w_s · A,
 
@@ -15,14 +15,14 @@ product. The layer's own output scale o shrinks the accumulator back to int8,
 
 and the next layer's accumulated scale is S · o. Here max|out| is the calibrated maximum of the
 layer's outputs after its ReLU: values that are clamped to -128 become zero in the ReLU anyway. ReLU
-and max pooling only compare integers. The logits are int8 too, or the last accumulator divided by
-its S. With one scale per output channel, w_s, S and o are vectors; S · o is still one number.
+and max pooling only compare integers. The logits are int8, too, or the last accumulator divided by
+S. With one scale per output channel, w_s, S and o are vectors; S · o is still one number.
 
-Every module computes with the kind of numbers in its input. Floats that hold integers simulate the
-integer network, fast on any device. Integers stay integers from image to logits: int8 values are
-multiplied and summed in int32, then requantized to int8 by an int64 product and a shift. An int32
-sum cannot overflow: a layer whose worst case leaves int32 is refused. A float bias is added in
-float64. Each run counts the logits in which floats and integers differ (`exactness`).
+Every module computes in the type of its input. Floats that hold integers simulate the integer
+network, fast on any device. Integers stay integers from image to logits: int8 values are
+multiplied and summed in int32, then requantized to int8 by an int64 product and a shift. The sum
+cannot overflow, as a layer whose worst case exceeds int32 is an error. A float bias is added in
+float64. `exactness` counts the logits in which floats and integers differ.
 """
 
 import copy
@@ -51,20 +51,20 @@ from scaling.quantization.integers import (
 )
 
 IMAGES = "images"
-"""The name of the network's input among the names of its layers."""
+"""Name of the network's input, used beside the names of its layers."""
 
 
 Calibration = dict[str, tuple[float, float]]
-"""The smallest and largest output of each module, by its name, and of the images, by `IMAGES`."""
+"""Smallest and largest output of each module, by name, and of the images, by `IMAGES`."""
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:
-    """Return the layers with weights, by name, in the order of the modules."""
+    """Return all layers with weights, by name, in order of the modules."""
     return {name: module for name, module in network.named_modules() if isinstance(module, Layer)}
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Return the name of each layer's ReLU (without one, of the layer); `IMAGES` maps to itself."""
+    """Map each layer to its ReLU's name (without a ReLU, to itself), and `IMAGES` to itself."""
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
@@ -76,7 +76,7 @@ def observer_points(network: nn.Module) -> dict[str, str]:
 
 @torch.no_grad()
 def outputs(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-    """Return the output of each module on `batch`, by its name, and the batch as `IMAGES`."""
+    """Return each module's output on `batch`, by name, and the batch itself as `IMAGES`."""
     results, names = {IMAGES: batch}, {module: name for name, module in network.named_modules()}
 
     def keep(module: nn.Module, _inputs: Any, output: Tensor) -> None:
@@ -111,7 +111,7 @@ class QuantizedImages(nn.Module):
 
 @dataclass(frozen=True)
 class Quantizer:
-    """The options to quantize a network, with the `calibration` of the float network.
+    """Options to quantize a network, and `calibration`, the output ranges of the float network.
 
     Activations have `bits` bits.
     """
@@ -129,11 +129,11 @@ class Quantizer:
 class QuantizedLayer(nn.Module):
     """A convolution or linear layer whose inputs are integers of scale `input_scale`.
 
-    Outputs are integers of `bits` bits, brought to `scale` by `requantization`. If `bits` and
+    Outputs are integers of `bits` bits at `scale`, which `requantization` computes. If `bits` and
     `scale` are None, outputs are floats: the accumulator divided by its scale S,
     `accumulator_scale` [outputs]. `weight` is int8 with `scales`; `bias` [outputs] is int32 or
-    float64, in levels of the accumulator. `accumulator_bound` is the largest |products + bias| that
-    any integer input can cause. Mistakes in the scheme change these scales.
+    float64, in levels of the accumulator. `accumulator_bound` is the largest |products + bias| for
+    any integer input. Mistakes in the scheme change these scales.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class QuantizedLayer(nn.Module):
 
     @property
     def passed_scale(self) -> float:
-        """Return S · o, the accumulated scale of integer outputs; 1 if the outputs are floats."""
+        """Return S · o, the accumulated scale of integer outputs; 1 if outputs are floats."""
         if self.requantization is None:
             return 1.0
         return float((self.accumulator_scale * self.requantization.factor)[0])
@@ -218,11 +218,11 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 
 @torch.no_grad()
 def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn.Module:
-    """Return an integer copy of `network`: modules `quantize` (of the images), then `network`.
+    """Return an integer copy of `network`, which first runs `quantize` on the images.
 
-    A `QuantizedLayer` replaces each layer with weights. Without `scheme.activation_bits`, the copy
-    has float layers whose weights are rounded, then divided by their scales. Raises UserError if a
-    tensor has no scale (all zero) or an accumulator could leave int32.
+    A `QuantizedLayer` replaces each layer with weights. If `scheme.activation_bits` is None, the
+    copy has float layers, whose weights are rounded and divided by their scales. UserError if a
+    tensor has no scale (all zero), or if an accumulator could exceed int32.
     """
     copied = copy.deepcopy(network).eval()
     if scheme.activation_bits is None:
@@ -249,7 +249,7 @@ def exactness(
 ) -> dict[str, int]:
     """Return the number of `logits`, and of logits `differing` between integers and floats.
 
-    Integer dtypes run on `device`, floats that hold integers on the device of `batches`.
+    Integers are computed on `device`, floats that hold integers on the device of `batches`.
     """
     entrance, network = quantized.children()
     logits = differing = 0

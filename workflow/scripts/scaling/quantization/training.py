@@ -1,4 +1,4 @@
-"""Train the tutorial CNN, the float network of which all quantized variants are copies."""
+"""Train the tutorial CNN, the float network from which all quantized variants are made."""
 
 from functools import partial
 from pathlib import Path
@@ -20,19 +20,19 @@ from scaling.training.trainer import finite
 
 
 class TutorialTraining(DataOptions, NetworkTraining):
-    """Train the tutorial CNN by SGD with momentum and a constant learning rate.
+    """Trains the tutorial CNN by SGD with momentum and a constant learning rate.
 
-    On the CPU with a fixed number of threads the same seed gives the same weights, bit for bit.
+    On a CPU with a fixed number of threads, equal seeds give equal weights, bit for bit.
     """
 
     seed: int
-    """Of the first weights and the order of the images."""
+    """Seed of the initial weights and of the order of images."""
     output: Path
-    """The file of weights to write."""
+    """Path of the weights file to write."""
     summary: Path
-    """The JSON file to write on how it went."""
+    """Path of the JSON file to write about the training."""
     device: Device = "auto"
-    """Where to compute; `auto` means CUDA where there is a GPU."""
+    """Device to compute on; `auto` means CUDA if a GPU is visible."""
 
     def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
         """Return the network in evaluation mode, and a summary; UserError if training diverges."""

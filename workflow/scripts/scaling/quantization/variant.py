@@ -1,7 +1,7 @@
 """Make quantized variants of the trained tutorial CNN, and measure them layer by layer.
 
-Noise is given as SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB. x is a value of the float32 network
-and x̂ is x after quantization and back: the rounding and clipping of one layer alone.
+Noise is given as SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB: x is a value of the float32 network,
+x̂ the same value quantized and converted back, in one layer alone.
 """
 
 import math
@@ -27,26 +27,26 @@ from scaling.quantization.integers import Layer, packed_bytes, round_weights, to
 
 
 class VariantEvaluation(DataOptions):
-    """Quantize the tutorial CNN in several ways, and measure each copy."""
+    """Quantizes the tutorial CNN in several ways, and measures each copy."""
 
     weights: Path
-    """What quantize.py wrote for this seed."""
+    """Path of the weights that quantize.py trained with this seed."""
     seed: int
-    """Of the choice of calibration images."""
+    """Seed of the choice of calibration images."""
     calibration_images: int
-    """Training images to calibrate on, 0 for all."""
+    """Number of training images for calibration; 0: all."""
     output: Path
-    """The folder of the records to write."""
+    """Folder for the records to write."""
     device: Device = "auto"
-    """Where to compute; `auto` means CUDA where there is a GPU."""
+    """Device to compute on; `auto` means CUDA if a GPU is visible."""
     variants: dict[str, dict[str, Any]] = Field(default={})
-    """The options of each by its name, where they differ from int8 weights, activations and logits
-    with one scale for each tensor, and int32 biases: {"w4": {"weight_bits": 4}}."""
+    """Options of each variant, by name, as {"w4": {"weight_bits": 4}}. Defaults are int8
+    weights, activations and logits with one scale per tensor, and int32 biases."""
 
     def evaluate(
         self, device: torch.device, chosen: Images, test: Images
     ) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Yield the path and the record of each variant; UserError if a variant cannot be made."""
+        """Yield (path, record) of each variant; UserError if a variant is impossible."""
         schemes = {
             name: Scheme.of(options, f"variant {name}") for name, options in self.variants.items()
         }
@@ -67,9 +67,9 @@ def measure(
 ) -> dict[str, Any]:
     """Return accuracy, bit-exactness, bytes and layers of a quantized copy of `network`.
 
-    The `chosen` training images calibrate the copy, unless a mistake in `scheme` replaces them.
-    `training_checksum` is that of `chosen`. Noise is measured on test images. `exactness` is None
-    if only weights are quantized. If `counted`, the record has histograms.
+    The `chosen` training images calibrate the copy, unless a mistake in `scheme` replaces them;
+    `training_checksum` is the checksum of `chosen`. Noise is measured on test images. `exactness`
+    is None if only weights are quantized. If `counted`, the record has histograms.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -118,7 +118,7 @@ def measure(
 
 
 def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
-    """Return bits, smallest scale, range, SQNR and bytes of one layer's weights."""
+    """Return bits, smallest scale, range, SQNR (dB) and bytes of one layer's weights."""
     bits, weight = scheme.weight_bits, layer.weight
     rounded, scales = round_weights(name, layer, scheme)
     error = weight - rounded / scales
@@ -134,11 +134,11 @@ def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
-    """Return the scales and bounds of one integer layer; per channel, of channel 0.
+    """Return the scales and bounds of one integer layer; if there are several, those of channel 0.
 
-    Scales are in levels per unit, except `output_scale`, the factor on the accumulator. `top_step`
-    = S · o · max is the level of the `largest` output. `bias_steps` is the quantized bias of
-    `largest_bias`; `bias_error_steps` is the largest |quantized bias - S · float bias|.
+    Scales are levels per unit, except `output_scale`, a factor on the accumulator. `top_step` = S ·
+    o · max is the level of the `largest` output. `bias_steps` is `largest_bias` after quantization;
+    `bias_error_steps` is the largest |quantized bias - S · float bias|.
     """
     assert floats.bias is not None
     bias, rule = floats.bias.double(), layer.requantization
@@ -158,9 +158,9 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
 def _noise(
     network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Return SQNR in dB and share of clipped values, of the images and of each layer's outputs.
+    """Return (SQNR in dB, share of clipped values) for the images and for each layer's outputs.
 
-    Outputs of `network` are rounded at the scales of `quantized`; None for a layer of floats.
+    `network`'s outputs are rounded with scales of `quantized`. Layers with float outputs have None.
     """
     entrance, points = quantized.get_submodule("quantize"), int8.observer_points(network)
     takes: dict[str, Any] = {int8.IMAGES: (entrance.scale, entrance.bits)}
@@ -184,7 +184,7 @@ def _noise(
 
 
 def decibels(signal: float, error: float) -> float | None:
-    """Return the ratio of two powers in dB; None without a signal or without an error."""
+    """Return the ratio of two powers in dB; None if one of them is 0."""
     return 10 * math.log10(signal / error) if signal > 0 and error > 0 else None
 
 
@@ -195,8 +195,8 @@ def distributions(
     """Return histograms of each layer's weights, and of its outputs before and after ReLU.
 
     `quantized` is the integer copy of `network`. A bin is one level wide and centred on the level,
-    so a float shares a bin with the level to which it is rounded. `scale` is in levels per unit.
-    The k `counts` lie between k + 1 `bin_edges`, which are in the unit of the floats.
+    so that a float is in the bin of the level to which it is rounded. `scale` is in levels per
+    unit. The k `counts` lie between k + 1 `bin_edges`, in the unit of the floats.
     """
     counters_of: dict[tuple[str, str, float], tuple[Counter[int], Counter[int]]] = {}
 

@@ -12,14 +12,14 @@ from scaling.core.training_options import DataOptions, Limits, Model, Sgd, Synch
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
-"""How batch norm's running statistics are kept: broadcast from rank 0 before each forward pass
-(DistributedDataParallel's default), separate on each rank, or computed over the batches of all
-ranks (torch.nn.SyncBatchNorm)."""
+"""How ranks handle batch norm's running statistics: broadcast from rank 0 before each forward
+pass (DistributedDataParallel's default), separate on each rank, or computed over the batches of
+all ranks (torch.nn.SyncBatchNorm)."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training with recipe `plain`; without `set_epoch`, the sampler stays at epoch 0."""
+    """One training with recipe `plain`. Without `set_epoch`, the sampler remains at epoch 0."""
 
     seed: int
     strategy: str = "ddp"
@@ -28,31 +28,31 @@ class Training:
 
 
 class Plan(Synchronization, DataOptions, Sgd, Limits):
-    """Options of the synchronization experiments; trainings differ only in seed and mode."""
+    """Options of the synchronization experiments, which are the same for all trainings."""
 
     model: Model = Model()
-    """What is trained."""
+    """The model to train."""
     output: Path
-    """The record to write."""
+    """Path of the record to write."""
     gpus: int = 2
-    """GPUs, 2 or more; on a CPU, processes."""
+    """Number of GPUs, at least 2; on a CPU, of processes."""
     device: Device = "auto"
-    """Where to train; `auto` means GPUs where one is visible."""
+    """Device to train on; `auto` means GPUs if one is visible."""
 
     @property
     def images(self) -> int:
-        """Return the number of training images."""
+        """Return the number of training images in use."""
         there: int = DATASET.read(self.manifest)["train_images"]
         return min(there, self.train_images or there)
 
     @property
     def first(self) -> Training:
-        """Return the training with the first seed and DistributedDataParallel's defaults."""
+        """Return the training with the first seed, with DistributedDataParallel's defaults."""
         return Training(self.seeds[0])
 
     @property
     def trainings(self) -> list[Training]:
-        """Return trainings with and without `set_epoch` per seed, and one per other buffer mode."""
+        """Return two trainings per seed (with `set_epoch` and without) and one per buffer mode."""
         orders = [
             Training(seed, set_epoch=set_epoch)
             for seed in self.seeds
@@ -62,14 +62,14 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def modes(self) -> dict[str, Training]:
-        """Return the trainings whose messages are recorded, by name of strategy or buffer mode."""
+        """Return the trainings whose messages are recorded, by strategy or buffer mode."""
         modes = {"ddp": self.first, "ddp, buffers local": replace(self.first, buffers="local")}
         if environment.resolve_device(self.device) == "cuda":  # SyncBatchNorm needs GPUs.
             modes["ddp, SyncBatchNorm"] = replace(self.first, buffers="sync_batch_norm")
         return modes | {name: replace(self.first, strategy=name) for name in ("fsdp", "zero1")}
 
     def spec_of(self, training: Training) -> RunSpec:
-        """Return the parameters of `training` on the plan's number of GPUs."""
+        """Return the parameters of `training` on the plan's GPUs."""
         return RunSpec(
             cell=Cell("plain", training.strategy, self.gpus, self.batch_size, training.seed),
             device=environment.resolve_device(self.device),

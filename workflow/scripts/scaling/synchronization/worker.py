@@ -1,4 +1,4 @@
-"""Run the synchronization experiments as one rank: orders of images, messages, and buffers."""
+"""Run the synchronization experiments as one rank: image orders, messages, and buffers."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -25,10 +25,10 @@ from scaling.training.eager import Eager
 from scaling.training.trainer import finite
 
 STEPS = 3
-"""Steps to record: DDP sends all gradients in one message in the first, rebuilds its buckets in the
-second, and uses these from the third on."""
+"""Number of steps to record. DDP sends all gradients in one message in step 1, rebuilds its
+buckets in step 2, and uses the new buckets from step 3 on."""
 Order = NDArray[np.int64]
-"""Image indexes in the order in which one rank trains on them."""
+"""Indexes of images in the order in which one rank trains on them."""
 
 
 def start(options: Plan, folder: Path) -> None:
@@ -39,9 +39,10 @@ def start(options: Plan, folder: Path) -> None:
 
 
 def run(plan: Plan, log_folder: Path) -> None:
-    """Run the experiments as one rank; the first rank writes their results to `log_folder`.
+    """Run the experiments as one rank; the first rank writes the results to `log_folder`.
 
-    Several processes train, and record messages of all modes; one process records DataParallel's.
+    Several processes train and record messages of all modes; one process alone records
+    DataParallel's.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):
@@ -69,7 +70,7 @@ def run(plan: Plan, log_folder: Path) -> None:
 
 
 def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> Eager:
-    """Return a trainer of the plan's model, with initial weights by the training's seed."""
+    """Return a trainer of the plan's model, whose initial weights depend on the training's seed."""
     spec = plan.spec_of(training)
     torch.manual_seed(training.seed)
     model = build(spec.model, len(dataset.classes)).to(rank.device)
@@ -84,11 +85,11 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
-    """Run a training and return a comparison of its ranks, equal on every rank.
+    """Run a training and return a comparison of its ranks, which is equal on all ranks.
 
-    `epochs` has an EpochResult per epoch and rank, `orders` the rows of `orders_of` for every
-    epoch, `ranks` the loss and accuracy of each rank's model, with the SHA-256 of its parameters
-    and buffers. `drift` compares the running variances of the ranks' batch norms.
+    `epochs` has an EpochResult per epoch and rank; `orders` the rows of `orders_of` for each epoch;
+    `ranks` test loss and accuracy of each rank's model, and hashes of its parameters and buffers;
+    `drift` compares the running variances of batch norms over ranks.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -117,10 +118,10 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
 
 
 def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
-    """Return the maximum and mean over channels of the running variances' relative range.
+    """Return maximum and mean over channels of the running variances' relative range.
 
-    The relative range is (max - min) / mean over `ranks`. Channels with mean 0 are left out. A
-    value is 0 if no channel is left, and None if it is not finite, as after a diverged training.
+    The range is (max - min) / mean over `ranks`. Channels with mean 0 are left out. A value is 0 if
+    no channel is left, and None if it is not finite, as after a diverged training.
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
     apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
@@ -129,7 +130,7 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 
 
 def drawn_alone(plan: Plan) -> dict[str, Any]:
-    """Return the image orders per epoch of RandomSampler, which DataParallel uses."""
+    """Return the image order of each epoch of RandomSampler, which DataParallel uses."""
     torch.manual_seed(plan.seeds[0])
     sampler, images, orders = RandomSampler(range(plan.images)), plan.images, list[Any]()
     for epoch in range(plan.epochs):
@@ -139,16 +140,17 @@ def drawn_alone(plan: Plan) -> dict[str, Any]:
 
 
 def _drawn(sampler: Iterable[int]) -> Order:
-    """Return the indexes that a sampler draws for one epoch."""
+    """Return the indexes of images that a sampler draws for one epoch."""
     return np.fromiter(sampler, dtype=np.int64)
 
 
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
-    """Return a row for each rank's order of one epoch.
+    """Return a row for each rank's order of images in one epoch.
 
-    `samples` is the number drawn, `order_sha256` is of little-endian int64, `overlap` is the most
-    distinct images shared with one other rank (None for a single rank). Equal in all rows are
-    `unseen`, the number of `images` that no rank draws, and `repeated`, all later draws of one.
+    `samples` is the number of indexes, `order_sha256` a hash of them as little-endian int64,
+    `overlap` the most images shared with any one rank (None for a single rank). Equal in all rows
+    are `unseen`, the number of `images` that no rank draws, and `repeated`, the number of repeated
+    draws.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
@@ -169,7 +171,7 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
 def record_steps(
     plan: Plan, name: str, mode: Training, rank: Rank, dataset: ImageDataset
 ) -> dict[str, Any]:
-    """Return the messages of `STEPS` steps, and whether they were equal on all ranks."""
+    """Return the messages of `STEPS` training steps, and whether all ranks sent equal ones."""
     messages = Messages()
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):

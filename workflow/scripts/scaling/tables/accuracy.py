@@ -1,4 +1,4 @@
-"""Loss and accuracy of runs, of trainings to an accuracy, and of techniques for large batches."""
+"""Tables of loss and accuracy: runs, time-to-accuracy trainings, techniques for large batches."""
 
 import math
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""With fewer seeds, deviations are pooled: two seeds alone give ± 9 standard deviations."""
+"""With fewer seeds, standard deviations are pooled, as two seeds alone give very wide intervals."""
 EPOCH = 5
 AS_WELL = 0.02
-"""A cell learns as well if the interval of its difference in accuracy is above minus this."""
+"""Accuracy counts as equal if the interval of its difference lies above minus this fraction."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SAME = ["options", "status", "message", "reference", "at_edge"]
@@ -34,7 +34,7 @@ CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 def accuracy(runs: list[Run]) -> pd.DataFrame:
     """Return one row per run and requested epoch (from 1); a run without epochs has one row.
 
-    Metrics are means over ranks, weighted by samples; a run that diverged has no accuracies.
+    Metrics are means over ranks, weighted by samples. Accuracies of a diverged run are missing.
     """
     rows: list[dict[str, Any]] = []
     for cell, record in runs:
@@ -60,11 +60,11 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(
     timing: pd.DataFrame, accuracy: pd.DataFrame, remedies: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return one row per cell of `timing`: metrics over its seeds, and the gap to a reference.
+    """Return a row per configuration: metrics over seeds, and the difference from a reference.
 
-    Training metrics are of epoch 5, or the last of a shorter training. `reference` marks a recipe's
-    cell on 1 GPU with the reference batch of `remedies` (default 128), else the smallest batch. The
-    interval of `difference` to it is from the seeds, or `_equal_trainings` if these are too few.
+    Training metrics are those of epoch 5, or the last one. `reference` marks the configuration on 1
+    GPU with the reference batch of `remedies` (default 128), or else the smallest. Intervals of
+    `difference` use the seeds' deviation; below 3 seeds, that of `_equal_trainings`.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -106,7 +106,7 @@ def means(tables: StudyTables) -> pd.DataFrame:
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the pooled deviation and degrees of freedom of test accuracies of equal trainings."""
+    """Return the pooled standard deviation of equal trainings' accuracies, and its freedom."""
     ends = accuracy[accuracy["test_accuracy"].notna()]
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
     groups = ends["test_accuracy"].groupby(alike)
@@ -116,10 +116,10 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
 
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """Return one row per number of GPUs: median, minimum, maximum of trainings to `accuracy`.
+    """Return a row per number of GPUs: median, minimum and maximum of time-to-accuracy trainings.
 
-    `training_seconds` is of all epochs at the average machine, `run_seconds` of commands that
-    compiled nothing. `speedup` is in training seconds against the fewest GPUs.
+    `training_seconds` sums all epochs, at the average machine; `run_seconds` is of commands that
+    compiled nothing. `speedup` compares training seconds with those on the fewest GPUs.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     trainings["strategy"] = trainings["strategy"].mask(trainings["gpus"] == 1, "")
@@ -157,7 +157,7 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
 
 
 def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
-    """Return one row per run with metrics of its last epoch; a technique without runs has one row.
+    """Return a row per run, with metrics of its last epoch; a technique without runs has one row.
 
     `reference` marks the baseline: plain SGD at the reference batch with the most learning rates.
     """
@@ -175,7 +175,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return the number of learning rates tried by plain SGD at the reference batch, else 0."""
+    """Return how many learning rates plain SGD tried at the reference batch; else 0."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}
@@ -184,7 +184,7 @@ def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
 
 
 def _changed(record: TechniqueRecord) -> dict[str, str]:
-    """Return the options in which a technique differs from plain SGD, as text by name."""
+    """Return the options of a technique that differ from plain SGD, as text by option name."""
     plain = Technique().model_dump(exclude={"factors"})
     changes = {}
     for name, value in record["options"].items():
@@ -196,9 +196,9 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 
 
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
-    """Return one row per technique and global batch: means over seeds at the chosen rate.
+    """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
-    `validation_accuracy` is of held-out images; losses below `accuracy_margin` count as none.
+    `validation_accuracy` is that of the sweep. Claims ignore losses below `accuracy_margin`.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

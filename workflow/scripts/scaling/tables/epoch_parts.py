@@ -1,4 +1,4 @@
-"""Tables of the parts of an epoch: communication, bandwidth, utilization; and of the audit."""
+"""Tables of the parts of an epoch (communication, bandwidth, utilization) and of findings."""
 
 from dataclasses import asdict
 from typing import Any
@@ -20,11 +20,11 @@ EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
 
 
 def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
-    """Return the seconds that the gradient exchange takes in an epoch of each multi-GPU cell.
+    """Return the seconds per epoch of the gradient exchange, for each multi-GPU configuration.
 
-    `delay_seconds` is the training time minus `compute_seconds`, the time without exchange. In the
-    trace, messages take `messages_seconds`; in `exposed_seconds` of these nothing else runs. Values
-    are means over runs, with a 95 % interval.
+    `delay_seconds` is the training time minus `compute_seconds`, the time without exchange. From
+    the trace come `messages_seconds`, and `exposed_seconds`, in which only messages run. Values are
+    means over runs, with 95 % intervals.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
     steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
@@ -39,9 +39,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return the seconds `EXCHANGE` of one iteration of a run, without values not measured.
+    """Return the seconds `EXCHANGE` of one iteration of a run; values not measured are left out.
 
-    A block takes as long as its slowest rank, a message as on the rank that waits least.
+    A block of steps counts its slowest rank; messages count the rank that waits least.
     """
     seconds = {}
 
@@ -60,7 +60,7 @@ def _exchange(record: RunRecord) -> dict[str, float]:
 
 
 def of_machines(tables: StudyTables) -> pd.DataFrame:
-    """Return one row per cell and machine on which the cell has timed runs."""
+    """Return one row per configuration and machine on which it has timed runs."""
     ran = tables.provenance[tables.provenance["epoch_seconds"].notna()]
     return ran[[*CELL_KEYS, "machine"]].drop_duplicates()
 
@@ -68,8 +68,8 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return bytes per iteration on the busiest link, and standalone bus bandwidth (GB/s).
 
-    The bandwidth is from sweeps on the cell's machines of the strategy's `sweep_kinds`, one after
-    another, else of all-reduces of the cell's message sizes; NaN if one was not swept or wrong.
+    The bandwidth is from sweeps on the row's machines: of the strategy's `sweep_kinds` in
+    succession, else of all-reduces with the row's message sizes. NaN if one is missing or wrong.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
@@ -87,7 +87,7 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return bytes / seconds of messages and the peak from `_link` (GB/s) of multi-GPU cells."""
+    """Return bandwidths (GB/s) on several GPUs: of messages in training, and standalone."""
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
     machines = of_machines(tables).groupby(CELL_KEYS, as_index=False)["machine"].agg(" ".join)
@@ -108,7 +108,7 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
 
 
 def _limits(tables: StudyTables) -> pd.DataFrame:
-    """Return each cell's peak FLOP/s at its precision and B/s of copies: means over machines."""
+    """Return peak FLOP/s (at the precision in use) and B/s of copies, per configuration."""
     there = of_machines(tables).merge(tables.costs[[*CELL_KEYS, "precision"]], on=CELL_KEYS)
     peaks, names = tables.peaks, ["peak_flops_per_second", "peak_bytes_per_second"]
     # The largest a cool GPU reached.
@@ -122,14 +122,14 @@ def _limits(tables: StudyTables) -> pd.DataFrame:
 
 
 def utilization(tables: StudyTables) -> pd.DataFrame:
-    """Return the utilization (MFU) of each cell and the shares of its epoch, as fractions.
+    """Return the utilization (MFU) of each configuration, and shares of its epoch, as fractions.
 
-    utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022,
-    arXiv:2204.02311, section 4.1), with the peak of the cell's machines at its precision.
-    `idle_share` is 1 − busy seconds of all steps / epoch. The others add up to 1: `exposed_share`
-    is `exposed_seconds` / epoch, `slower_share` of compute kernels minus utilization, at most what
-    messages and loading leave; `idle_besides_share` is `idle_share` − `loading_share`;
-    `waiting_share` the rest, kernels of messages that wait; without a trace `unknown_share`.
+    utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022, arXiv:2204.02311,
+    section 4.1), with the peak of its machines at its precision. `idle_share` is 1 − busy seconds /
+    epoch. All other shares and utilization add up to 1: `loading_share`; `exposed_share`,
+    `exposed_seconds` / epoch; `slower_share`, compute kernels' minus utilization;
+    `idle_besides_share`, `idle_share` − `loading_share`; and the rest: `waiting_share`, in which
+    messages wait or, without a trace, `unknown_share`.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]

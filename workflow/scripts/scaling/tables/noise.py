@@ -1,7 +1,7 @@
 """The model of noise: times at the average machine, ratios with intervals, and verdicts.
 
-For each recipe and version of the measuring code, least squares fit ln(median of a run) =
-configuration + machine. Runs of a recipe, strategy and number of GPUs share one variance.
+For each recipe and version of the measuring code, least squares fit ln(a run's median time) =
+configuration effect + machine effect. Runs with equal recipe, strategy and GPUs share a variance.
 """
 
 import hashlib
@@ -23,21 +23,21 @@ from scaling.core.statistics import CONFIDENCE
 from scaling.tables.schema import rows_of
 
 SAME = 0.01
-"""Two times are the same if the 90 % interval of their ratio is within 1 ± this fraction."""
+"""Two times are the same if the 90 % interval of their ratio lies within 1 ± this fraction."""
 MOST_RUNS = 10**6
 NO_TIME = "no ratio: one of the two has no time"
 OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""Columns of a ratio: 95 % interval, verdict and scope, or a note why there is no ratio."""
+"""Columns of a ratio: value, 95 % interval, verdict and scope; a note if there is no ratio."""
 Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Write the name of its machine into each record, the same if shared parts connect records.
+    """Write a machine's name into each record; records with a common part get the same name.
 
-    Parts are the machines that a record names; in older records ids of GPUs, else hosts.
+    Parts are the machines that a record names; in older records, UUIDs of GPUs, or else hosts.
     """
     environments = [record["environment"] for record in records]
     parts = [
@@ -58,7 +58,7 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the connected component, a number, of each left node; edges are `left`–`right`."""
+    """Return each left node's connected component, a number; edges are pairs `left`–`right`."""
     first = int(left.max()) + 1
     size = first + int(right.max()) + 1
     graph = coo_array((np.ones(len(left)), (left, first + right)), shape=(size, size))
@@ -66,10 +66,10 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 class Spread(NamedTuple):
-    """How times of a recipe, strategy and number of GPUs vary between runs, as fractions.
+    """How times of one recipe, strategy and number of GPUs vary between runs, as fractions.
 
-    `deviation` is one run's standard deviation, `shows` the smallest significant difference of
-    `runs` runs each, `machines` the gap from fastest to slowest machine.
+    `deviation` is one run's standard deviation, `shows` the smallest significant difference between
+    medians of `runs` runs each, `machines` the gap from the fastest to the slowest machine.
     """
 
     name: str
@@ -80,10 +80,10 @@ class Spread(NamedTuple):
 
 
 class Noise:
-    """The model of noise of the column `quantity` of `runs`, a table with `keys`, machine and code.
+    """The model of noise for column `quantity` of `runs`, a table with `keys`, machine and code.
 
-    If several versions of the code measured a configuration, the version with most runs counts.
-    If `apart`, the model is fitted for each batch size separately.
+    If several code versions measured a configuration, only the one with most runs counts. If
+    `apart`, each batch size has its own fit.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Noise:
         self._variance = squares @ self._kind / self._freedom
 
     def _at(self, cells: pd.DataFrame) -> NDArray[Any]:
-        """Return the position in the model of each row's configuration, -1 if it has no value."""
+        """Return the index of each row's configuration in the model; -1 if it has no value."""
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
@@ -158,7 +158,7 @@ class Noise:
         return table
 
     def spreads(self) -> list[Spread]:
-        """Return a `Spread` for each recipe, strategy and number of GPUs that has repeats."""
+        """Return a `Spread` for each recipe, strategy and number of GPUs with repeated runs."""
         spreads = []
         for kind, row in enumerate(rows_of(self._kinds) if len(self._logs) else ()):
             of_kind = self._kind_of == kind
@@ -175,13 +175,13 @@ class Noise:
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
     ) -> pd.DataFrame:
-        """Return the ratio `factor` · `one` / `other` of each row, as columns `RATIO`."""
+        """Return `factor` · `one` / `other` for each row, with the columns `RATIO`."""
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = map(self._ratio, self._at(one), self._at(other), more)
         return pd.DataFrame(rows, one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
-        """Return a row of `ratios` for two positions in the model; `more` is ln(factor)."""
+        """Return a row of `ratios` for two indexes in the model; `more` is ln(factor)."""
         if min(one, other) < 0:
             return no_ratio(NO_TIME)
         if self._codes[one] != self._codes[other]:
@@ -196,24 +196,24 @@ class Noise:
 
 
 def ratio(log: float, error: float, freedom: float, runs: int, holds_for: str) -> list[Any]:
-    """Return a row of `RATIO` from the logarithm of a ratio and its standard error."""
+    """Return a row with columns `RATIO` from the logarithm of a ratio and its standard error."""
     off = float(_reach(freedom)) * error
     ends = [math.exp(log + end) for end in (0, -off, off)]
     return [*ends, *verdict(log, error, freedom, runs), holds_for, ""]
 
 
 def no_ratio(note: str) -> list[Any]:
-    """Return a row of `RATIO` without a ratio, with the reason in `note`."""
+    """Return a row with the columns `RATIO` that has no ratio; `note` is the reason."""
     return [math.nan, math.nan, math.nan, "", math.nan, "", note]
 
 
 def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
-    """Return the half width of Student's t interval, in standard errors."""
+    """Return half the width of Student's t interval, in standard errors."""
     return stdtrit(freedom, (1 + confidence) / 2)
 
 
 def scope(runs: int, machines: int, unknown: bool) -> str:
-    """Return the machines or runs behind a ratio, such as `3 machines` or `1 run: no interval`."""
+    """Return how many machines or runs a ratio rests on: `3 machines`, `1 run: no interval`."""
     if unknown:
         return f"{fmt.plural(runs, 'run')}: no interval"
     if machines > 1:
@@ -222,11 +222,11 @@ def scope(runs: int, machines: int, unknown: bool) -> str:
 
 
 def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, float]:
-    """Return the verdict on a ratio, given its logarithm, and the number of runs to add if unclear.
+    """Return the verdict on a ratio, and how many runs to add if the verdict is `unclear`.
 
-    `faster` or `slower`: the 95 % interval excludes 1. `same`: the 90 % interval is within
-    1 ± `SAME`. Otherwise the verdict is `unclear`, or empty if the standard error is NaN. More runs
-    of each configuration shorten the interval and add degrees of freedom.
+    `log` is the ratio's logarithm. `faster` or `slower`: the 95 % interval excludes 1. `same`: the
+    90 % interval is within 1 ± `SAME`. Otherwise `unclear`, or "" if the standard error is NaN. More
+    runs of each configuration shorten the interval and add degrees of freedom.
     """
     if math.isnan(error):
         return "", math.nan

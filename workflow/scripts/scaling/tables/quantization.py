@@ -17,7 +17,7 @@ from scaling.tables import schema
 ERROR = "standard_error_points"
 MEANS = ["agreement_percent", "packed_bytes", "compression"]
 STANDARD_ERRORS = 2.0
-"""Half the width of a 95 % interval, in standard errors; a smaller mean difference is noise."""
+"""Half the width of a 95 % interval in standard errors; a mean difference below it is noise."""
 DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     # A layer has at least twice the noise.
     "SQNR": ("sqnr_after_relu_db", lambda wrong, right: wrong < right - 3.0),
@@ -28,13 +28,13 @@ DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     # A quantized bias is more than half a level from b · S.
     "bias": ("bias_error_steps", lambda wrong, _: wrong > 0.5 + 1e-6),
 }
-"""Signs of a mistake in a layer: a field, and a test of its mistaken and its correct value."""
+"""Signs of a mistake in a layer: name, field, and a test of (mistaken value, correct value)."""
 
 
 def quantization(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per seed and variant in the given order; a seed's first row is float32.
+    """Return a row per seed and variant, in the given order; each seed's first row is float32.
 
-    `mean_standard_error_points` is of the mean difference to float32 over all seeds.
+    `mean_standard_error_points` is the error of the mean difference from float32 over all seeds.
     """
     variants = _by(documents, "variant").items()
     errors = {name: _difference(same, same, "float32")[ERROR] for name, same in variants}
@@ -52,7 +52,7 @@ def quantization(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization_layers(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per seed, variant and layer; quantized input images are the first layer."""
+    """Return a row per seed, variant and layer; the quantized input images are the first layer."""
     rows = []
     for document in documents:
         first = []
@@ -70,9 +70,9 @@ def quantization_layers(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per non-empty bin of the first document that has histograms.
+    """Return one row per non-empty bin, for the first document with histograms.
 
-    `values` is `float` or `int8`; bins are in float units, in which a level of int8 is 1 / `scale`.
+    `values` is `float` or `int8`. Bins are in float units: one level of int8 is 1 / `scale`.
     """
     counted = [one for one in documents if one.get("histograms")]
     rows = [
@@ -90,9 +90,9 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization_paired(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per variant with a mistake, compared by image with its correct variant.
+    """Return a row per variant with a mistake, compared image by image with the correct variant.
 
-    Seeds that both have are compared. `revealed_by` names the signs of the mistake in any seed.
+    Only seeds that both variants have are compared. `revealed_by` lists all signs of the mistake.
     """
     by_name = _by(documents, "variant")
     schemes = {name: same[0]["scheme"] for name, same in by_name.items()}
@@ -115,7 +115,7 @@ def quantization_paired(documents: list[Row]) -> pd.DataFrame:
 
 
 def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
-    """Return the signs that tell the `mistaken` records from the `correct` ones, paired by seed.
+    """Return the signs by which `mistaken` records differ from `correct` ones, paired by seed.
 
     Accuracy is a sign if it drops by more than two standard errors of the mean difference.
     """
@@ -143,17 +143,17 @@ def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
 
 
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
-    """Return the mean difference in accuracy of `ours` to the classes `by` of `theirs`, by seed."""
+    """Return the mean accuracy difference of `ours` from class lists `by` of `theirs`, by seed."""
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]
     return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])
 
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per `stage` (variant) of quantization.csv: means over its seeds.
+    """Return one row per `stage` (variant) of quantization.csv: means over seeds.
 
-    Differences to float32 are in points. `margin_points` is half the 95 % interval of their mean
-    over seeds (Student's t), `standard_error_points` the error of this mean over test images.
+    Differences from float32 are in points. `margin_points` is half the 95 % interval of their mean
+    over seeds (Student's t), `standard_error_points` this mean's error over test images.
     """
     table = table.assign(float32_percent=table["accuracy_percent"] - table["difference_points"])
     groups, ranges = table.groupby("stage", sort=False), ["accuracy_percent", "difference_points"]
@@ -167,7 +167,7 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference(row: Any) -> str:
-    """Format a difference in points and its interval, over networks if known: `−0.20 ± 0.17`."""
+    """Return a difference in points with its interval (over networks, if known): `−0.20 ± 0.17`."""
     if pd.isna(row.difference_points):
         return ""
     off = getattr(row, "margin_points", STANDARD_ERRORS * row.standard_error_points)
@@ -175,7 +175,7 @@ def difference(row: Any) -> str:
 
 
 def reach(row: Any) -> str:
-    """Format a row of `costs`: points over seeds, 95 %: `−0.28 to +0.25; of images ± 0.11`."""
+    """Return the range of a row's differences over seeds: `−0.28 to +0.25; of images ± 0.11`."""
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
     error = row.standard_error_points

@@ -1,4 +1,4 @@
-"""Speedups, and the ratios of the times of two studies, by the model of noise."""
+"""Speedups, and ratios of the times of two studies, with intervals from the noise model."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ from scaling.tables.timing import TIMES, of_times
 from scaling.tables.work import factor
 
 UNLIKE = "no ratio: one GPU ran with"
-"""The beginning of a cell's note if its baseline on one GPU ran with other options."""
+"""Beginning of a row's note if its baseline on one GPU used other options."""
 OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
 NO_PAIR = "no ratio: no two runs of one seed and repeat"
 VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "only in B"]
 
 
 def speedup(tables: StudyTables) -> pd.DataFrame:
-    """Return each cell's speedups T(1,b) / T(N,b) of the epoch time and of the training time.
+    """Return the speedups T(1,b) / T(N,b) of epoch time and of training time.
 
-    `efficiency` is speedup / N, `fixed_global_batch_speedup` T(1,N·b) / T(N,b). A `note` is the
-    reason for no ratio, or marks cells that are in the grid for strong scaling alone.
+    `efficiency` is speedup / N; `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A `note` tells
+    why a ratio is missing, or marks configurations that were added for strong scaling.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -57,7 +57,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
-    """Return options enabled in each cell's baseline on one GPU but not in the cell itself."""
+    """Return the options that a row's one-GPU baseline enabled and the row itself did not."""
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)
@@ -66,10 +66,10 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 
 
 def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
-    """Return two studies' times joined by configuration, with columns a_… and b_…, slowest b first.
+    """Return two studies' times joined by configuration, in columns a_… and b_…, slowest b first.
 
-    `ratio` is the time of a / the time of b by `Noise`, or, if `pairs`, from pairs of runs with the
-    same seed and repeat. `verdict` is on b. Configurations without times are left out.
+    `ratio` is time a / time b, by the model of noise or, if `pairs`, from pairs of runs with equal
+    seed and repeat. `verdict` is about b. Configurations without times are left out.
     """
     sides = {"a": a, "b": b}
     tables = [_sided(study, side) for side, study in sides.items()]
@@ -99,7 +99,7 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
 
 
 def _sided(study: StudyTables, side: str) -> pd.DataFrame:
-    """Return each configuration's status, counts, unit and model; columns begin with `side`."""
+    """Return each configuration's status, counts, unit and model, in columns `{side}_…`."""
     table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
     ran = study.provenance.astype({"model": object}).fillna({"model": ""})
     models = ran.groupby(CELL_KEYS)["model"].max()
@@ -107,7 +107,7 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 
 
 def _of_pairs(ran: pd.DataFrame, cells: pd.DataFrame, more: Any) -> pd.DataFrame:
-    """Return `RATIO` for each row of `cells`, from pairs of runs; `more` multiplies the ratio."""
+    """Return columns `RATIO` for each row of `cells`, from pairs of runs, multiplied by `more`."""
     one, other = (ran[(ran["side"] == side) & (ran["epoch_seconds"] > 0)] for side in "ab")
     both = one.merge(other, on=[*CELL_KEYS, "seed", "repeat"], suffixes=("_a", "_b"))
     both["log"] = np.log(both["epoch_seconds_a"] / both["epoch_seconds_b"])

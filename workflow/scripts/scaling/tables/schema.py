@@ -1,4 +1,4 @@
-"""Registry of all tables: columns and types, the records they need, reading and writing."""
+"""All tables: their columns, types and kinds of records, and how they are read and written."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -95,10 +95,10 @@ COLUMNS: dict[str, dict[str, str]] = {
             accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
 }
-"""Columns of every table, by kind of records: `name` is a number, `name:type` text or a boolean.
+"""Columns of all tables, by kind of records. `name` is a number, `name:type` text or a boolean.
 
-`name:interval` is a number and `name_low`, `name_high`; `name:range` with `name_min`, `name_max`.
-The kind `runs` includes machine records.
+`name:interval` is a number with `name_low` and `name_high`; `name:range` one with `name_min` and
+`name_max`. The kind `runs` includes machine records.
 """
 ENDS = {"interval": ("", "_low", "_high"), "range": ("", "_min", "_max")}
 
@@ -107,7 +107,7 @@ QUOTED = r"^'(?='*[=+\-@\t\r])"
 
 
 class Table(NamedTuple):
-    """A table: its path below the folder `tables`, kind of records, and types of its columns."""
+    """A table: its path below the folder `tables`, its kind of records, and its columns' types."""
 
     file: str
     records: str
@@ -117,7 +117,7 @@ class Table(NamedTuple):
         return [column for column, kind in self.types.items() if kind == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
-        """Return the path of the CSV file, in the folder `tables` or its subfolder of the study."""
+        """Return the path of the CSV file in `tables`, or in the study's folder there."""
         return tables / f"{self.file.format(study=study)}.csv"
 
 
@@ -131,21 +131,21 @@ TABLES = {
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
-"""Tables by name. `read` returns missing text as "", missing booleans as False, numbers as NaN."""
+"""Tables by name. Missing text is read as "", missing booleans as False, missing numbers as NaN."""
 
 
 class StudyFiles:
-    """Paths of a study's records below `folder` (if stored or partial, that exist), and tables."""
+    """Paths of a study's tables and records; if stored or partial, of records that exist."""
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._folder, self._study = Path(folder), config["study"]
         self._partial = is_stored or config["partial"]
         self._known = stored.records(config)
         self.records = {kind: self._paths(kind) for kind in self._known}
-        """Paths of the records by kind; a kind without records has no tables."""
+        """Paths of records by kind. A kind without records has no tables."""
 
     def runs(self, wildcards: object) -> list[str]:
-        """Return the paths of all run records; Snakemake calls this as an input function."""
+        """Return the paths of all run records, for Snakemake, which passes `wildcards`."""
         return self._paths("runs")
 
     def _paths(self, kind: str) -> list[str]:
@@ -153,13 +153,13 @@ class StudyFiles:
         return [str(path) for path in paths if path.exists() or not self._partial]
 
     def tables(self, names: Iterable[str] = TABLES) -> list[str]:
-        """Return the paths of the tables in `names` for which the study has records."""
+        """Return the paths of those tables in `names` for which the study has records."""
         kinds = [TABLES[name] for name in names if self.records[TABLES[name].records]]
         return [str(kind.path(Path("<results>/tables"), self._study)) for kind in kinds]
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
-    """Return `rows` with exactly the columns of the table `name`; on one GPU the strategy is ""."""
+    """Return `rows` with exactly the columns of table `name`; rows on one GPU have strategy ""."""
     table = pd.DataFrame(rows, columns=[*TABLES[name].types])
     if "strategy" in table:  # One GPU has none.
         table["strategy"] = table["strategy"].mask(table["gpus"] == 1, "")
@@ -167,14 +167,14 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return `frame(name, rows)` sorted by configuration, and by seed, repeat, epoch if present."""
+    """Return `frame(name, rows)` sorted by configuration, then seed, repeat, epoch if present."""
     table = frame(name, rows)
     order = [key for key in (*RUN_KEYS, "epoch") if key in table]
     return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
-    """Return the table called `name`, read from `path`; UserError if it is no such table."""
+    """Return the table `name` from the CSV file `path`; UserError if the file is not that table."""
     kind = TABLES[name]
     text, truth = kind.of_type("text"), kind.of_type("truth")
     types: Any = dict.fromkeys(text, str)
@@ -189,9 +189,9 @@ def read(name: str, path: Path) -> pd.DataFrame:
 
 
 def as_csv(table: pd.DataFrame) -> str:
-    """Return a table as CSV: floats with all digits, integers without a point, NaN as empty.
+    """Return a table as CSV: floats with all digits, integers without a point, NaN as empty text.
 
-    A text that a spreadsheet would evaluate gets an apostrophe in front, which `read` removes.
+    Text that a spreadsheet would evaluate as a formula gets an apostrophe, which `read` removes.
     """
     # Missing values turn integers into floats; nullable types allow them.
     table = table.convert_dtypes()
@@ -201,14 +201,14 @@ def as_csv(table: pd.DataFrame) -> str:
 
 
 def write(frames: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> None:
-    """Write tables, keyed by name, below the folder `tables`; see `as_csv`."""
+    """Write the tables in `frames`, by name, as CSV files below the folder `tables`."""
     for name, table in frames.items():
         files.write_text(TABLES[name].path(tables, study), as_csv(table[[*TABLES[name].types]]))
 
 
 @dataclass(frozen=True)
 class StudyTables:
-    """The tables of a study as attributes by name; a table without records is empty."""
+    """All tables of a study, as attributes by name. A table without records is empty."""
 
     study: str
     found: Mapping[str, pd.DataFrame]
@@ -223,24 +223,24 @@ class StudyTables:
 
 
 def read_study(study: str, paths: Iterable[Path], manifest: Path | None = None) -> StudyTables:
-    """Return the tables of `study`, read from `paths`, with its dataset's manifest."""
+    """Return the tables of `study` from the CSV files `paths`, and its dataset's manifest."""
     frames = {path.stem: read(path.stem, path) for path in paths}
     return StudyTables(study, frames, DATASET.read(manifest) if manifest else {})
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
-    """Return whether all runs used a CPU, so that "GPU" means a process."""
+    """Return whether all runs used a CPU, where "GPU" means a process."""
     recorded = provenance[provenance["status"] != "missing"]
     return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
-    """Return the rows of `table`, with its columns as attributes."""
+    """Iterate over the rows of `table`, which have its columns as attributes."""
     return table.itertuples()
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each recipe and strategy, and on one GPU, by their name `tuned/ddp`."""
+    """Return the rows of each recipe and strategy, with those on one GPU, by a name `tuned/ddp`."""
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
         for strategy in rows.loc[rows["strategy"] != "", "strategy"].unique():

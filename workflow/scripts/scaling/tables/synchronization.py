@@ -17,13 +17,13 @@ CONTENTS = {
     ("update", "broadcast"): "parameters",
     ("backward", "scatter"): "gradients of outputs",
 }
-"""What a message carries, if its phase and kind determine it."""
+"""Contents of messages whose phase and kind determine them."""
 BYTES_PER_CHANNEL = 2 * 4
-"""SyncBatchNorm's backward pass sums two float32 values per channel over the ranks."""
+"""Bytes that SyncBatchNorm's backward pass sums per channel: two float32 values."""
 
 
 def sampler(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per sampler, epoch (from 0) and rank; see `synchronization.worker.orders_of`.
+    """Return one row per sampler, epoch (from 0) and rank, with the numbers of images drawn.
 
     `first_epoch` is the first epoch in which the rank had the same order of images.
     """
@@ -41,7 +41,7 @@ def sampler(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per message of a rank, in sending order; step 0 precedes the first step."""
+    """Return one row per message of a rank, in order of sending; step 0 is before training."""
     rows = []
     for document in documents:
         model = document["model"]
@@ -55,7 +55,7 @@ def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _content(message: dict[str, Any], way: str, model: dict[str, Any]) -> str:
-    """Return what a message carries, by its phase, kind, type and size; else "other"."""
+    """Return the content of a message, from its phase, kind, type and size; or "other"."""
     phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
     if (phase, kind) == ("forward", "broadcast"):
         if message["dtype"] == "int32":
@@ -70,7 +70,7 @@ def _content(message: dict[str, Any], way: str, model: dict[str, Any]) -> str:
 
 
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per mode of buffers and rank, for the first seed; see `worker.drift`."""
+    """Return one row per buffer mode and rank, for the first seed: metrics, drift and hashes."""
     rows = []
     for document in documents:
         first: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""The grid's runs and their records: where they ran, and the seconds of their epochs."""
+"""Tables of the grid's runs: seconds of their epochs, and where and how they ran."""
 
 import math
 from collections.abc import Callable, Container, Iterable
@@ -20,19 +20,19 @@ from scaling.tables import schema
 from scaling.tables.noise import ENDS, Noise
 
 Run = tuple[Cell, RunRecord | None]
-"""A run of the grid and its record, or None if there is no record."""
+"""A run of the grid and its record; None if it has no record."""
 Seeds = list[RunRecord | None]
-"""The records of one cell's runs, one for each seed and repeat."""
+"""Records of one configuration's runs, one per seed and repeat."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 TIMES = ["epoch_seconds", "training_seconds"]
 TIMED = ("ok", "diverged")
-"""Statuses whose measured epochs count: a NaN loss does not change the time."""
+"""Statuses of runs whose times count: a NaN loss does not change the time."""
 _OVER_RANKS = dict.fromkeys(("seconds", "loader_seconds", "power_capped_seconds"), "max")
 _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Return every run with its record below `folder`; UserError if missing, unless `partial`."""
+    """Return each run with its record in `folder`; UserError if missing, unless `partial`."""
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
     absent = [cell for cell, record in zip(cells, records, strict=True) if record is None]
@@ -45,7 +45,7 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
 
 
 def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
-    """Return each cell's values of `CELL_KEYS`, and the records of its runs."""
+    """Return (values of `CELL_KEYS`, records of its runs) for each configuration."""
     cells: dict[tuple[Any, ...], Seeds] = {}
     for cell, record in runs:
         cells.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
@@ -53,7 +53,7 @@ def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
 
 
 def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
-    """Decorate a function that returns a cell's row, so that it returns the table of all cells."""
+    """Decorate a function of one configuration's records so that it returns a table of all."""
 
     @wraps(row)
     def table(runs: list[Run]) -> pd.DataFrame:
@@ -63,9 +63,9 @@ def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd
 
 
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
-    """Return the epochs with these roles, indexed by run (its position in `records`) and epoch.
+    """Return the epochs with these `roles`, indexed by run (position in `records`) and epoch.
 
-    Seconds are the slowest rank's, as the other ranks wait for it; samples are summed over ranks.
+    Seconds are the slowest rank's, because other ranks wait for it. Samples are summed over ranks.
     """
     rows = [
         {**row, "run": number}
@@ -79,12 +79,12 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
 
 
 def compiled(record: RunRecord) -> bool:
-    """Return whether a run compiled code instead of finding it in the cache."""
+    """Return whether a run compiled code that was not in the cache."""
     return bool((record["training"].get("compiled_graphs") or {}).get("made"))
 
 
 def joules(record: RunRecord, *roles: Role) -> float:
-    """Return the joules of all GPUs of a run over epochs with these roles; NaN if incomplete."""
+    """Return the joules of a run's GPUs in epochs with these `roles`; NaN if incomplete."""
     rows = [reading["joules"] for reading in record.get("energy") or () if reading["role"] in roles]
     rows = rows or [
         [gpu["energy_joules"] for gpu in row["gpu_readings"]]
@@ -96,7 +96,7 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return in-memory seconds `name`, scaled to an epoch: [rank, block]; None if not measured."""
+    """Return the blocks `name` in seconds per epoch, as [rank, block]; None if not measured."""
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")
     if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):
@@ -109,16 +109,16 @@ def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
 
 
 def of_times(ran: pd.DataFrame, name: str) -> Noise:
-    """Return the model of noise of the time `name` in `ran`, the table provenance.
+    """Return the model of noise for the time `name` in the table provenance (`ran`).
 
-    Training times are fitted for each batch size separately: machines differ in their hosts, which
-    limit small batches, and not in their GPUs, which limit large batches.
+    Training times are fitted for each batch size: machines differ in their hosts, which limit small
+    batches, but not in their GPUs, which limit large batches.
     """
     return Noise(ran, name, apart=name == "training_seconds")
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """Return the times of each cell at the average machine, with their 95 % intervals."""
+    """Return the times of each configuration at the average machine, with 95 % intervals."""
     rows = [cell | _counted(seeds) for cell, seeds in by_cell(runs)]
     table = schema.arrange("timing", rows)
     ran = provenance(runs)
@@ -132,9 +132,9 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(seeds: Seeds) -> dict[str, Any]:
-    """Return a cell's worst status, messages, number of epochs, steps and samples of an epoch.
+    """Return worst status, messages, and numbers of epochs, steps and samples of a configuration.
 
-    `waits` is the share of an epoch that waits for data, the median over runs.
+    `waits` is the share of an epoch spent waiting for data, as the median over runs.
     """
     records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
@@ -166,7 +166,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return an environment's entries named in `known`, as text; `code` is a digest or commit."""
+    """Return entries of `environment` named in `known` as text; `code` is a digest or commit."""
     variables = environment.get("variables") or {}
     values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
     packages = environment.get("code_packages") or {}
@@ -180,7 +180,7 @@ def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]
 
 
 def _medians(record: RunRecord) -> dict[str, float]:
-    """Return a run's median epoch time, median training time, and joules per image."""
+    """Return a run's median epoch time and training time (s), and joules per image."""
     measured, blocks = epochs([record], "measured"), in_memory(record, "seconds")
     images = measured["samples"].sum() or math.nan
     return {
@@ -198,7 +198,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return the training and its options as text: applied options, else the requested ones."""
+    """Return texts on a training and its options: the applied, or else the requested ones."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}

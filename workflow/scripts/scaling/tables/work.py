@@ -1,4 +1,4 @@
-"""Samples in an epoch of a user's command, and warnings about its runs."""
+"""Samples per epoch of a user's command, and warnings about its runs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.tables.timing import Run
 
 IMPORTS_SECONDS = 2.0
-"""A run that takes fewer seconds has hardly imported PyTorch."""
+"""A shorter run, in seconds, can hardly have imported PyTorch."""
 ALIKE = 0.02
 """Two numbers of samples count as equal if they differ by at most this fraction."""
 WHOLE = "no epoch was printed: the whole run counts as one, start-up included"
@@ -23,7 +23,7 @@ Findings = list[dict[str, Any]]
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with the unit and samples of all ranks of `recipes`, and warnings.
+    """Return `timing` with units and samples of commands (`recipes`), and a table of warnings.
 
     What a command did not print becomes NaN.
     """
@@ -57,20 +57,20 @@ def settle(
 
 
 def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
-    """Return the recipes that ran a user's command, each with the default options for `settle`."""
+    """Return the recipes that ran a user's command, with default options for `settle`."""
     records = [record for _, record in runs if record]
     of_commands = [one for one in records if one["training"]["engine"] == "command"]
     return {one["cell"]["recipe"]: {"unit": "samples", "samples": None} for one in of_commands}
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return samples `other` / `one`, by which a ratio of times becomes one of rates; else 1."""
+    """Return samples `other` / `one`, which turns a ratio of times into one of rates; or 1."""
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 
 
 def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
-    """Yield warnings about the runs of a cell."""
+    """Yield warnings about the runs of one configuration."""
     if whole and row["status"] == "ok":
         short = row["epoch_seconds"] < IMPORTS_SECONDS
         yield WHOLE + (", and it is shorter than imports take: did it train?" if short else "")
@@ -85,7 +85,7 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
 
 
 def _asks(row: Any, base: Any, scaled: bool, scope: str | None) -> Iterator[str]:
-    """Yield warnings about the numbers of samples on one GPU and on several."""
+    """Yield warnings about the numbers of samples printed on one GPU and on several."""
     on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
     numbers = f"{row['samples']:,.0f} samples an epoch on {on} and "
     numbers += f"{base['samples']:,.0f} on {alone}"

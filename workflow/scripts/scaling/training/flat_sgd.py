@@ -281,8 +281,7 @@ def room_of(tensor: Tensor) -> int:
 
 
 def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Return consecutive views of `flat`, one with the shape and memory format of each of `like`.
-    """
+    """Return consecutive views of `flat` with the shapes and memory formats of tensors `like`."""
     parts = zip(flat.split([room_of(tensor) for tensor in like]), like, strict=True)
     return [part.as_strided(tensor.shape, tensor.stride()) for part, tensor in parts]
 
