@@ -225,8 +225,8 @@ def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, f
     """Return the verdict on a ratio, and how many runs to add if the verdict is `unclear`.
 
     `log` is the ratio's logarithm. `faster` or `slower`: the 95 % interval excludes 1. `same`: the
-    90 % interval is within 1 ± `SAME`. Otherwise `unclear`, or "" if the standard error is NaN. More
-    runs of each configuration shorten the interval and add degrees of freedom.
+    90 % interval is within 1 ± `SAME`. Otherwise `unclear`, or "" if the standard error is NaN.
+    More runs of each configuration shorten the interval and add degrees of freedom.
     """
     if math.isnan(error):
         return "", math.nan
