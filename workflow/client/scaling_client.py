@@ -27,10 +27,10 @@ RANKS = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"
 def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
     """Print a line of JSON: epoch `number` (from 0 or 1, in order) has ended.
 
-    `seconds` is the epoch's time; by default the time since the last call, at first since the
+    `seconds` is the epoch's time; the default is the time since the previous call or, at first, the
     import. Waits for the GPU. `samples` counts the training samples of all ranks, `loss` is their
-    mean training loss, `test_accuracy` a fraction of 1; None is unknown. Rank 0 prints; every rank
-    prints if it used `step`.
+    mean training loss, `test_accuracy` a fraction from 0 to 1; None is unknown. Only rank 0 prints,
+    except if `step` is used: then every rank prints.
     """
     global _before, _waited
     torch = _gpu()
@@ -54,7 +54,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
 @contextmanager
 def step():
-    """Time the training step in the block; on a GPU by CUDA events, which do not wait for it."""
+    """Time the training step in a `with` block; on a GPU by CUDA events, without waiting."""
     torch = _gpu()
     if torch:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -69,7 +69,7 @@ def step():
 
 
 def data_wait(batches):
-    """Yield the batches, and add up the seconds that each one is waited for."""
+    """Yield the batches, and sum up the seconds spent waiting for them."""
     global _waited
     batches, nothing = iter(batches), object()
     while True:
@@ -82,7 +82,7 @@ def data_wait(batches):
 
 
 def _gpu():
-    """Return the module torch if it computes on a GPU, else None."""
+    """Return the module torch if it uses a GPU, else None."""
     torch = sys.modules.get("torch")
     used = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
     return torch if used else None
@@ -96,7 +96,7 @@ def _rank():
 
 
 def _print(line):
-    """Print `line` in one write, after a line feed, as a progress bar may be on the last line."""
+    """Print `line` in one write; a line feed comes first, as a progress bar may be on the line."""
     global _introduced
     text = ""
     if not _introduced and _rank() == 0:

@@ -1,4 +1,4 @@
-"""Write a study's answers in the order of a form of the course, with each question's points."""
+"""Write a study's answers in the order of a course's form, with the points of each question."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from scaling.report.page import REPORT
 
 
 def arranged(text: str, points: dict[str, float]) -> str:
-    """Return the answers to a form's questions in its order; a question without one says so."""
+    """Return the answers in `text` in the order of the form; a missing one reads "Not measured"."""
     head, *sections = re.split(r"(?m)^## ", text)
     names = {section.partition(":")[0]: section for section in sections}
     # Part B of the answers are all questions B1, B2 … of a form.
@@ -24,7 +24,7 @@ def arranged(text: str, points: dict[str, float]) -> str:
 
 @command_line.script
 def main(answers: Path, form: str) -> None:
-    """Write `answers` of a study as answers-FORM.md beside it."""
+    """Write the answers of a study as answers-FORM.md beside the file `answers`."""
     forms: dict[str, dict[str, float]] = read_config(REPORT / "forms.yaml")
     if form not in forms:
         raise UserError(f"FORM: there is no form {form!r}; choose of {', '.join(forms)}")

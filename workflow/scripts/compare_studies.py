@@ -1,9 +1,9 @@
-"""Compare two studies by configuration: A, the baseline, and B, the contender.
+"""Compare two studies by configuration: A is the baseline, B the contender.
 
-Each is the name of a study in studies/, or a results folder; `folder:recipe` is one recipe of it.
+Each is the name of a study in studies/, or a results folder; `folder:recipe` is one of its recipes.
 Two recipes of one study are compared by pairs of runs. With `fail`, the exit status is 0 if no
-configuration of B is slower, 1 for an error, 2 if one is slower by more than `fail` and by more
-than noise, and 3 if none can be judged, as machines or work differ or a run is alone.
+configuration of B is slower; 1 for an error; 2 if one is slower by more than `fail` and more than
+noise; 3 if a configuration cannot be judged (other machines, other work, or a single run).
 """
 
 import re
@@ -28,9 +28,9 @@ from scaling.tables.timing import Run, provenance, read_runs, timing
 from scaling.tables.work import commands, settle
 
 SLOWER, NOT_JUDGED = 2, 3
-"""Exit statuses with `fail`."""
+"""Exit statuses with `fail`: a configuration is slower, or cannot be judged."""
 UNTIMED = {"study", "parts", "convergence", "time_to_accuracy", "synchronization", "quantization"}
-"""Keys of the configuration that do not affect times."""
+"""Configuration keys that do not affect times."""
 
 define(
     compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
@@ -55,7 +55,7 @@ TABLES = [
 
 
 def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
-    """Return a study's folder, its recipe ("" for all), runs, and facts that can affect times."""
+    """Return a study's folder, recipe ("" for all), runs, and facts that can affect times."""
     place, _, recipe = name.partition(":")
     there = (Path(place) / stored.CONFIG).is_file()
     folder = Path(place) if there else stored.find(Path("studies"), place)
@@ -81,7 +81,7 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
 
 
 def timed(runs: list[Run], name: str = "") -> schema.StudyTables:
-    """Return the times and the provenance of `runs`; `name`, unless "", replaces their recipe."""
+    """Return tables of times and provenance; unless "", `name` replaces the recipe of `runs`."""
     times = settle(timing(runs), runs, commands(runs))[0]
     tables = {"timing": times, "provenance": provenance(runs)}
     renamed = {"recipe": name} if name else {}
@@ -89,7 +89,7 @@ def timed(runs: list[Run], name: str = "") -> schema.StudyTables:
 
 
 def limit_of(text: str) -> float:
-    """Return the fraction that `2%` or `0.02` means; raise UserError for any other text."""
+    """Return the fraction that `2%` or `0.02` means; UserError for any other text."""
     number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip())
     if not number:
         raise UserError(f"FAIL is {text!r}: write how much slower is too slow, as 2%")
@@ -97,10 +97,10 @@ def limit_of(text: str) -> float:
 
 
 def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
-    """Return the exit status, and the rows of both A and B with the columns that decide it.
+    """Return the exit status, and the configurations of both studies with columns that decide it.
 
     `slower` is the fraction by which B is slower, `slower_low` to `slower_high` its 95 % interval;
-    `failed` is whether it is slower by over `limit` and noise.
+    `failed` is whether B is slower by more than `limit` and more than noise.
     """
     both = table[~table["verdict"].isin(["only in A", "only in B"])].reset_index(drop=True)
     ends = {"slower": "ratio", "slower_low": "high", "slower_high": "low"}
@@ -113,7 +113,7 @@ def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
 
 
 def markdown(rows: pd.DataFrame) -> str:
-    """Return a Markdown table for a pull request, with the verdict on each configuration."""
+    """Return a Markdown table for a pull request, with one verdict per configuration."""
     lines = ["| configuration | B is | 95 % | on |", "|---|---|---|---|"]
     for row in schema.rows_of(rows):
         where = configuration(row.recipe, row.strategy)
@@ -137,9 +137,9 @@ def summary(found: pd.DataFrame) -> str:
 
 @command_line.script
 def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare")) -> None:
-    """Write the page and the table into the folder `output`, and print a summary.
+    """Write a page and a table into the folder `output`, and print a summary.
 
-    With `fail` (as 2%) also print a line of Markdown for each configuration, and write gate.*.
+    With `fail` (as 2%), also print a line of Markdown per configuration, and write gate.*.
     """
     limit = limit_of(fail) if fail else 0.0
     folder, recipe, runs, facts = read(a)

@@ -1,8 +1,8 @@
-"""Train large-batch techniques at a global batch, and write a record of each.
+"""Train all large-batch techniques at one global batch, and write a record of each.
 
-Each is trained with several learning rates around its rule's, then with the best of them (by
-held-out images or training loss) from every seed. The runs follow one another in one process on one
-device, with a micro-batch for each GPU that shares the global batch.
+A technique is trained with several learning rates around that of its rule, then at the best of them
+(by validation loss, else training loss) with every seed. Runs follow one another in one process on
+one device, with a micro-batch for each GPU that would share the global batch.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ from scaling.launch import lease
 from scaling.registry.update_rule import Technique, uneven
 
 OF_A_RUN = {"epochs", "seeds", "factors", "more_factors"}
-"""Options of a study that decide which runs there are, and not what one gives."""
+"""Options of a study that determine which runs exist, but not the result of any run."""
 
 
 @command_line.script
@@ -39,9 +39,9 @@ def main(
     cpu_threads: int = 1,
     cache: Path = Path("resources/trained"),
 ) -> None:
-    """Write runs.json below `records` of every technique (`remedies`: its options by its name).
+    """Write runs.json, below `records`, for each technique in `remedies` (name → options).
 
-    Each is written as soon as it is complete; trainings in the folder `cache` are not repeated.
+    Each file is written when it is complete. Trainings in the folder `cache` are not repeated.
     """
     kind = environment.resolve_device(device)
     for odd in uneven([global_batch], study.reference_batch, study.gpus):

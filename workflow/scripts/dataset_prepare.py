@@ -1,6 +1,6 @@
-"""Make the study's dataset from an image source: one .npz of arrays, and its manifest.
+"""Prepare the study's dataset: one .npz file of arrays, and its manifest.
 
-The only step of the study that needs a network, and only for cifar10 without a path.
+Only this step of a study needs a network, and only for cifar10 without a path.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ def main(
 ) -> None:
     """Write the requested images to `output` (.npz), and their record to `manifest`.
 
-    UserError if there are fewer training images than a configuration key in `needed` needs.
+    UserError if there are fewer training images than a configuration key in `needed` requires.
     """
     source = DATASETS.find(request.source)
     if source.name == "own":

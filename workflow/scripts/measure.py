@@ -1,4 +1,4 @@
-"""Measure what is not a run: the machine, its links and peaks, and how ranks share their work.
+"""Measure a machine (state, peak rates, links), or the synchronization of ranks; not runs.
 
 python workflow/scripts/measure.py '{"check": {"output": "check.json", "device": "cpu"}}'
 """
@@ -15,7 +15,7 @@ from scaling.synchronization.plan import Plan
 
 
 def check_machine(check: MachineCheck) -> None:
-    """Write check.json; UserError for a machine that would distort results."""
+    """Check the machine and write check.json; UserError if it would distort results."""
     device = environment.resolve_device(check.device)
     surroundings = environment.describe(device)
     if device == "cpu" or not check.products:
@@ -41,7 +41,7 @@ def check_machine(check: MachineCheck) -> None:
 
 
 def measure_peaks(probe: Probe) -> None:
-    """Write peaks.json: the peak rates of matrix products by precision, and of copies."""
+    """Measure the peak rates of matrix products and copies; write peaks.json."""
     advice = "; where memory is short, ask for smaller matrices or copies"
     about = {"name": "measuring the machine's limits", "advice": advice}
     found = measure.run("scaling.instruments.peaks:start", probe, processes=1, **about)
@@ -56,7 +56,7 @@ def measure_peaks(probe: Probe) -> None:
 
 
 def sweep_messages(sweep: Sweep) -> None:
-    """Write sweep.json: all-reduces over message sizes, at the time limit those that it has."""
+    """Time all-reduces of many sizes; write sweep.json, without sizes after the time limit."""
     name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
     about: dict[str, Any] = {"name": name, "processes": count, "keep": "row"}
     found = measure.run("scaling.instruments.allreduce:start", sweep, **about)
@@ -76,7 +76,7 @@ def sweep_messages(sweep: Sweep) -> None:
 
 
 def compare_ranks(plan: Plan) -> None:
-    """Write synchronization.json: how the ranks of a training share images, messages, buffers."""
+    """Compare images, messages and buffers of a training's ranks; write synchronization.json."""
     spec = plan.spec_of(plan.first)
     if reason := supervisor.infeasible_reason(spec, plan.images):
         raise UserError(f"{reason}: set synchronization.batch_size to a smaller value")
@@ -110,7 +110,7 @@ def main(
     sweep: Sweep | None = None,
     plan: Plan | None = None,
 ) -> None:
-    """Make each measurement that has options."""
+    """Make every measurement whose options are given."""
     functions = (check_machine, measure_peaks, sweep_messages, compare_ranks)
     measured: Any = zip(functions, (check, probe, sweep, plan), strict=True)
     for function, options in measured:

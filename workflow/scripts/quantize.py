@@ -1,4 +1,4 @@
-"""Train the tutorial CNN of Part B, or quantize it in several ways and measure each one's loss."""
+"""Train the tutorial CNN of Part B, or quantize it and measure each variant's accuracy loss."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Draw the figures of a study; render its report, one HTML page, and its answers as Markdown."""
+"""Draw the figures of a study; write its report (one HTML page) and its answers (Markdown)."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from scaling.tables import schema
 
 
 def draw(names: tuple[str, ...], study: schema.StudyTables, folder: Path) -> None:
-    """Draw these figures as SVG into `folder`, from the tables of `study`."""
+    """Draw the figures `names` from the tables of `study`, as SVG files in `folder`."""
     for name in names:
         style.save(getattr(scaling, f"draw_{name}"), study, folder / f"{name}.svg")
 
@@ -40,7 +40,7 @@ def main(
 ) -> None:
     """Draw `figures`; write page and answers from tables, claims (in `results`) and run records.
 
-    `partial` accepts missing cells; the page's top mentions `side_by_side` and `replayed_from`.
+    `partial` allows missing runs. The page's top mentions `side_by_side` and `replayed_from`.
     """
     found = schema.read_study(study, tables, manifest)
     missing = [*map(fmt.cell_name, schema.rows_of(found.timing.query("status == 'missing'")))]

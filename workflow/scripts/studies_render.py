@@ -1,4 +1,4 @@
-"""Render the index of the stored studies, from the tables of their replays."""
+"""Render an index of the stored studies, from the tables of their replays."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from scaling.tables import schema
 
 
 def _found(config: Path, replay: Path) -> list[str]:
-    """Return a study's headline, its advice and what more GPUs gain, or why it cannot be shown."""
+    """Return a study's headline, advice and gain from more GPUs; or why it cannot be shown."""
     try:
         made = [*(replay / "tables").rglob("*.csv")]
         if not made:
@@ -29,7 +29,7 @@ def _found(config: Path, replay: Path) -> list[str]:
 
 @command_line.script
 def main(folder: Path, results: Path) -> None:
-    """Write results/studies.html, with a row for each study in `folder`."""
+    """Write results/studies.html, with one row per study in `folder`."""
     rows = []
     for config in sorted(folder.glob(f"*/{stored.CONFIG}")):
         name = config.parent.name

@@ -16,9 +16,9 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 
 
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
-    """Return the path of each file of the study, by its path in the packed folder.
+    """Return the path of each file of the study, keyed by its path in the packed folder.
 
-    Missing logs and traces are skipped; with `partial: true`, also missing records of trainings.
+    Missing logs and traces are skipped; with `partial: true` also missing records of trainings.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():
@@ -43,9 +43,9 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
-    """Copy the files `found`, logs by their ends, into `folder`; return False if nothing changed.
+    """Copy the files `found` into `folder`, logs shortened; return False if nothing changed.
 
-    If `folder` holds another study, replace it if `force`, else raise UserError; keep other files.
+    If `folder` holds another study, replace it if `force`, else raise UserError. Other files stay.
     """
     there = {path: (folder / path).read_bytes() for path in stored.own_files(folder)}
     made = {
@@ -67,7 +67,7 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
 
 @command_line.script
 def main(study: str, force: bool = False) -> None:
-    """Pack the study of this name; `force` replaces a stored one that differs."""
+    """Pack the study named `study`; `force` replaces a stored study that differs."""
     if not re.fullmatch(NAME, study):
         raise UserError(f"study {study!r} is no name (allowed: letters, digits, _, . and -)")
     config = read_config(RESULTS / CONFIG)

@@ -1,4 +1,4 @@
-"""Write all tables of a study, and claims.json with its answers to the lab's questions."""
+"""Write all tables of a study, and claims.json, which answers the lab's questions."""
 
 from dataclasses import asdict
 from itertools import chain
@@ -40,14 +40,11 @@ RESULTS = {
     "costs": {"peak_memory_bytes": "B", "joules_per_image": "J", "startup_seconds": "s"},
     "learning": {"train_loss": "1", "test_accuracy": "1"},
 }
-"""The tables and columns that results.json contains, with each column's unit."""
+"""Tables and columns that results.json contains, with the unit of each column."""
 
 
 def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]]:
-    """Return one row per known value: configuration, quantity, value, 95 % interval and unit.
-
-    Loss and accuracy, means over seeds, are left out unless something can be `learned`.
-    """
+    """Return a row per known value: configuration, quantity, value, 95 % interval, unit."""
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
     found = tables.found | {"learning": means(tables) if learned else pd.DataFrame()}
     for name, quantities in RESULTS.items():
@@ -72,7 +69,7 @@ def of_runs(
     per_gpu_hour: float | None,
     commands: dict[str, Any],
 ) -> schema.StudyTables:
-    """Return the tables of the grid's `runs`, and of the machine from its `records`."""
+    """Return the tables of the grid's `runs`, and of the machine's `records`."""
     found = {make.__name__: make(runs) for make in OF_RUNS}
     energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
     found["costs"][JOULES] = energy[["value", *ENDS]]
@@ -107,12 +104,12 @@ def main(
     margin: float = 0.0,
     target: float = 1.0,
 ) -> None:
-    """Write the tables of the `grid`, if there is one, and of the other `records`, by kind.
+    """Write the tables of the `grid`, if there is one, and of all other `records`, by kind.
 
-    Runs may lack a record if the study is `partial`; `per_gpu_hour` is the price of a GPU hour;
-    `commands` are the recipes that are a user's own. With techniques a loss below `margin` counts
-    as closed; full trainings are to the test accuracy `target`. Nothing is learned of the images of
-    a `source` that are random.
+    If `partial`, runs may lack records. `per_gpu_hour` is the price of a GPU hour, `commands` are
+    recipes with a user's command, `margin` is the accuracy loss that claims ignore, `target` the
+    accuracy of time-to-accuracy trainings. If the dataset's `source` is synthetic, accuracy is not
+    judged.
     """
     learned = source != SYNTHETIC.name
     read: dict[str, list[Any]]

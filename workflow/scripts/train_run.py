@@ -1,4 +1,4 @@
-"""Train one run of the grid, or have a command of the user's train it; write its record, run.json.
+"""Train one run of the grid, or run a user's command that trains it; write run.json.
 
 python workflow/scripts/train_run.py job.json
 """
@@ -17,7 +17,7 @@ from scaling.registry.engine import ENGINES
 def main(
     spec: RunSpec, output: Path, images: Path | None = None, manifest: Path | None = None
 ) -> None:
-    """Train `spec` on the images of dataset_prepare.py, which a command does not have."""
+    """Train `spec`. `images` and `manifest` are files of dataset_prepare.py; commands need none."""
     spec = spec.resolved()
     if spec.engine == "command":
         record = ENGINES.find(spec.engine).trainer.load()(spec, output.with_name("files"))

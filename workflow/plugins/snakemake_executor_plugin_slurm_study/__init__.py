@@ -1,7 +1,7 @@
-"""Extend Snakemake's Slurm executor to lose track of no job: `executor: slurm-study`.
+"""Extends Snakemake's Slurm executor, so that no job is lost: `executor: slurm-study`.
 
-Written for snakemake-executor-plugin-slurm 2.8.0; docs/upstream.md lists what that plug-in lacks.
-Imports nothing of the study, as Snakemake imports this module before it reads a Snakefile.
+Written for snakemake-executor-plugin-slurm 2.8.0, whose limits docs/upstream.md lists. Imports
+nothing of the study, as Snakemake imports this module before it reads a Snakefile.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL
 ENDED |= {"PREEMPTED", "TIMEOUT"}
 FORGOTTEN = ["CANCELLED", "not in the queue any more"]
 PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes")
-"""Matches Slurm's messages of temporary failures to submit or begin a job."""
+"""Matches Slurm's messages about temporary failures to submit or start a job."""
 SETTLING_SECONDS = 5
-"""Seconds to wait before jobs are submitted again: the controller may book earlier ones late."""
+"""Seconds to wait before jobs are resubmitted, as Slurm may still accept the first submission."""
 SOON_FORGOTTEN_SECONDS = 30
-"""A job that Slurm keeps for fewer seconds may be gone at the next query of the queue."""
+"""If Slurm remembers ended jobs for fewer seconds, a query of the queue may come too late."""
 
 
 @dataclass
 class ExecutorSettings(slurm.ExecutorSettings):
-    """The settings of Slurm's executor; without sbatch even a dry run exits with an error."""
+    """Settings of Slurm's executor. Without sbatch, even a dry run exits with an error."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +49,7 @@ class ExecutorSettings(slurm.ExecutorSettings):
 
 
 class Executor(slurm.Executor):
-    """Submits jobs as its base class does, and queries their states from squeue by their ids."""
+    """Submits jobs like its base class, but queries their states by squeue and job ids."""
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         try:
@@ -73,16 +73,16 @@ class Executor(slurm.Executor):
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
         self._said: set[str] = set()
-        """What was logged before: reasons why jobs wait, and ids of jobs that have begun."""
+        """Messages logged before: reasons why jobs wait, and ids of jobs that have started."""
         super().__init__(workflow, logger)
 
     def get_partition_arg(self, job: Any) -> str:
-        """Return sbatch's options for the partition, the job's name, and `slurm.extra`."""
+        """Return sbatch options: the partition, the job's name, and `slurm.extra`."""
         extra = self.workflow.config.get("slurm", {}).get("extra", "")
         return f"{super().get_partition_arg(job)} --job-name={shlex.quote(job_name(job))} {extra}"
 
     def run_job(self, job: Any) -> None:
-        """Submit a job, or take over one in the queue; try again later if Slurm does not answer."""
+        """Submit a job, or adopt it if it is in the queue; retry later if Slurm does not answer."""
         try:
             queued = queue("%j|%Z").items()
         except WorkflowError as error:
@@ -104,7 +104,7 @@ class Executor(slurm.Executor):
         self._again.append(job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
-        """Report a failed job; after a temporary failure to submit it, submit it again instead."""
+        """Report a failed job; after a temporary failure to submit it, resubmit it instead."""
         reason = (msg or "").partition("\n    sbatch call:")[0]
         if job_info.external_jobid is None and PASSES.search(reason):
             self._submit_again(job_info.job, reason)
@@ -112,7 +112,7 @@ class Executor(slurm.Executor):
             super().report_job_error(job_info, msg=f"{reason}\n", **more)
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
-        """Report the jobs that have ended, yield the others; yield all if Slurm does not answer."""
+        """Report ended jobs and yield all others. If Slurm does not answer, yield all."""
         found: dict[str, list[str]] | None = {}
         # Without jobs there is no query: the first call can come before the limiter is made.
         if active_jobs or self._again:
@@ -131,7 +131,7 @@ class Executor(slurm.Executor):
                 yield job
 
     def _report(self, job: Any, state: str, reason: str) -> None:
-        """Report a job that has ended; if srun could not begin its step, submit it again, once."""
+        """Report a job that has ended; if srun could not start its step, resubmit it once."""
         log, outputs = job.aux["slurm_logfile"], [Path(output) for output in job.job.output]
         # What a job wrote in this run counts, whatever became of it then.
         written = all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
@@ -171,12 +171,12 @@ class Executor(slurm.Executor):
 
 
 def job_name(job: Any) -> str:
-    """Return the name of a job for Slurm: its rule and its wildcards."""
+    """Return a job's name in Slurm: its rule and its wildcards."""
     return "_".join(filter(None, [job.name, get_job_wildcards(job)]))
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return state and `column` of squeue for each job of this user, by id, also of ended jobs."""
+    """Return state and `column` of squeue for each job of this user, also ended ones, by id."""
     options = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
     lines = answer("squeue", "--noheader", *options).splitlines()
     rows = (line.split("|", 2 + column.count("|")) for line in lines)

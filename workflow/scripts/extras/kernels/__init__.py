@@ -1,1 +1,1 @@
-"""Triton kernels of the project for a ResNet's batch norms with residual and ReLU."""
+"""Triton kernels for a ResNet's batch norms, fused with residual and ReLU."""

@@ -1,7 +1,7 @@
 """A ResNet18 with fused norm, residual and ReLU, which needs few passes over memory.
 
-Forward and backward pass each read activations or gradients twice: for the sums, and for the
-result. ReLU's mask is not stored, but recomputed from activations.
+Forward and backward pass each read activations or gradients twice: for sums, and for the result.
+ReLU's mask is recomputed from activations, not stored.
 """
 
 from contextlib import nullcontext
@@ -18,18 +18,18 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import SideStream
 
 ASIDE_UP_TO = 512
-"""The largest batch with weight gradients computed on a side stream: on one H100 this gained
-2 % at 512, and nothing at 2048, where each kernel occupies the device."""
+"""Largest batch whose weight gradients are computed on a side stream. On one H100 this gained 2
+% at 512, and nothing at 2048, where each kernel occupies the device."""
 SUMS = 4
-"""Sums per channel: values, their squares, gradients, gradients times normalized values."""
+"""Number of sums per channel: values, squares, gradients, gradients · normalized values."""
 Twice = tuple[Tensor, Tensor]
-"""One array returned as two results: see `FusedNorm.__call__`."""
+"""One array, returned as two results; see `FusedNorm.__call__`."""
 
 
 class FusedNorm(NamedTuple):
-    """`norm` in training mode, fused with the residual and ReLU after it.
+    """`norm` in training mode, fused with the residual and ReLU that follow it.
 
-    `sums`, float32 [SUMS · channels], must be zero before the forward pass; the backward pass
+    `sums`, float32 [SUMS · channels], must be zero before the forward pass. The backward pass
     leaves the gradients of weight and bias there.
     """
 
@@ -39,10 +39,10 @@ class FusedNorm(NamedTuple):
     def __call__(
         self, x: Tensor, residual: Tensor | None = None, residual_norm: "FusedNorm | None" = None
     ) -> Twice:
-        """Return relu(norm(x) + residual) for `x` [images, channels, height, width], twice.
+        """Return relu(norm(x) + residual) twice, for `x` [images, channels, height, width].
 
-        `residual_norm`, if given, normalizes the residual. Both results are one array. If each is
-        used once, autograd passes two gradients, and a kernel adds them without an extra pass.
+        If given, `residual_norm` normalizes the residual. Both results are one array. If each is
+        used once, autograd passes two gradients, which a kernel adds without an extra pass.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
         parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
@@ -137,10 +137,10 @@ class _Launch:
 
 
 def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
-    """Return `conv2d(images, weight, padding=1)` in channels-last order and weight's type.
+    """Return `conv2d(images, weight, padding=1)` in channels-last order, in the type of `weight`.
 
-    Multiplies matrices, as convolutions of three channels leave tensor cores idle. Images [n, 3,
-    height, width] get no gradient; `weight` is [channels, 3, 3, 3].
+    Multiplies matrices, because convolutions of three channels leave tensor cores idle. `images`
+    [n, 3, height, width] get no gradient; `weight` is [channels, 3, 3, 3].
     """
     count, _, height, width = images.shape
     images = images.contiguous(memory_format=torch.channels_last)
@@ -155,7 +155,7 @@ def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Convolution(torch.autograd.Function):
-    """A convolution that computes the gradient of its weight on the side stream `aside`."""
+    """A convolution that computes its weight's gradient on the side stream `aside`."""
 
     @staticmethod
     def forward(
@@ -178,11 +178,11 @@ class _Convolution(torch.autograd.Function):
 
 
 class FusedResNet(nn.Module):
-    """The training-mode computation of `model`, on a GPU, in channels-last order.
+    """Computes `model` in training mode, on a GPU, in channels-last order.
 
-    Parameters and running statistics are the model's; num_batches_tracked is not updated. The
-    backward pass has to end, and the norms' gradients to be read, before the next forward pass.
-    If `compiled`, the head is compiled. Weight gradients are computed on the side stream `aside`.
+    Shares the model's parameters and running statistics; num_batches_tracked is not updated. The
+    backward pass must end, and the norms' gradients must be read, before the next forward pass. If
+    `compiled`, the head is compiled. Weight gradients are computed on the side stream `aside`.
     """
 
     def __init__(self, model: ResNet18, compiled: bool, aside: SideStream) -> None:

@@ -17,19 +17,19 @@ import triton.language as tl
 from triton.language import constexpr
 
 COLUMNS = 64
-"""Maximum channels of a tile: 128 bytes of bf16."""
+"""Maximum number of channels of a tile: 128 bytes of bf16."""
 TILE = 4096
-"""Elements of a tile. TILE, WARPS and BLOCKS were the fastest values on an H200."""
+"""Number of elements of a tile. TILE, WARPS and BLOCKS were the fastest values on an H200."""
 WARPS = 4
 BLOCKS = 528
 """Number of blocks that compute sums: four for each of 132 multiprocessors."""
 PATCH_COLUMNS = 32
-"""27 values of a 3×3×3 patch, padded with zeros: tensor cores need a multiple of 8."""
+"""Columns for the 27 values of a 3×3×3 patch; tensor cores need a multiple of 8."""
 PATCH_ROWS = 128
 
 
 class Norm(NamedTuple):
-    """Pointers to the arrays of a batch norm, as arguments of kernels."""
+    """Pointers to the arrays of one batch norm, as arguments of kernels."""
 
     sums: Any
     weight: Any
@@ -39,7 +39,7 @@ class Norm(NamedTuple):
 
 
 def recorded(kernel):
-    """Return `kernel`, changed so that profilers record its launches with their tensors."""
+    """Return `kernel` itself, changed so that profilers record its launches and their tensors."""
     run, name = kernel.run, f"triton_{kernel.fn.__name__}"
 
     def recording(*arguments, **options):
@@ -53,7 +53,7 @@ def recorded(kernel):
 
 @triton.jit
 def _tile(block, rows, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr):
-    """Return the offsets [ROWS, COLUMNS] of a tile, and the mask of its existing rows."""
+    """Return the offsets [ROWS, COLUMNS] of a tile, and a mask of rows that exist."""
     row = (block * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     return row * CHANNELS + _channel(COLUMNS)[None, :], row < rows
 
@@ -65,7 +65,7 @@ def _channel(COLUMNS: constexpr):
 
 @triton.jit
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return for each channel mean, variance, 1/deviation of x, and the norm's scale and shift."""
+    """Return, per channel, mean, variance and 1/deviation of x, and the norm's scale and shift."""
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
     variance = tl.maximum(tl.load(norm.sums + CHANNELS + channel) / rows - mean * mean, 0.0)
@@ -86,7 +86,7 @@ def _begin(WAITS: constexpr):
 def sum_values(
     x, sums, rows, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr, WAITS: constexpr
 ):
-    """Add the sums of x and of x² over all rows to `sums`."""
+    """Add the sums of x and x² over all rows to `sums`."""
     _begin(WAITS)
     values = tl.zeros([ROWS, COLUMNS], tl.float32)
     squares = tl.zeros([ROWS, COLUMNS], tl.float32)
@@ -138,7 +138,7 @@ def normalize(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write y = relu(normalized x + r): r is the residual if ADDS, normalized if NORMALIZES."""
+    """Write y = relu(normalized x + r). If ADDS, r is the residual, normalized if NORMALIZES."""
     _begin(WAITS)
     result = _normalized(x, norm, rows, eps, momentum, CHANNELS, ROWS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
@@ -173,7 +173,8 @@ def sum_gradients(
 ):
     """Add sums over rows of g, the gradient before ReLU, and g · normalized x to `norm.sums`.
 
-    If NORMALIZED, likewise to `residual_norm.sums`. If TWO (`dy` + `other_dy`) or ADDED, store `g`.
+    If NORMALIZED, also add to `residual_norm.sums`. If TWO (g is from `dy` + `other_dy`) or ADDED,
+    store `g`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -230,7 +231,7 @@ def gradient_of_values(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write dx (arXiv:1502.03167, section 3), from g or rectified dy; dresidual if NORMALIZED."""
+    """Write dx (arXiv:1502.03167, section 3) from g or rectified dy; if NORMALIZED, dresidual."""
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     gradient = tl.load(dy + offsets, mask=exists).to(tl.float32)
@@ -248,7 +249,7 @@ def gradient_of_values(
 
 @triton.jit
 def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return the gradient with respect to a tile of x, the input of the norm."""
+    """Return the gradient with respect to a tile of x, the norm's input."""
     mean, _, inverse, scale, _ = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     channel = _channel(COLUMNS)
     plain = tl.load(norm.sums + 2 * CHANNELS + channel) / rows
@@ -260,7 +261,7 @@ def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS:
 @recorded
 @triton.jit
 def gather_patches(images, patches, positions, height, width, ROWS: constexpr, COLUMNS: constexpr):
-    """Write the values under each position of a 3×3 kernel as rows of `patches` (im2col)."""
+    """Write the values under each position of a 3×3 kernel as a row of `patches` (im2col)."""
     position = (tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     column = tl.arange(0, COLUMNS)[None, :]
     down, right = column // 9 - 1, column % 9 // 3 - 1

@@ -1,4 +1,4 @@
-"""Print a dry run's plan, a line per finished measurement, and a study's results."""
+"""Print a dry run's plan, one line per finished measurement, and where a study's results are."""
 
 import logging
 import subprocess
@@ -22,7 +22,7 @@ say = logging.getLogger("snakemake.logging").info
 
 
 class Progress(logging.Handler):
-    """Handle Snakemake's log events during one start; `records` and `results` are folders."""
+    """Handles Snakemake's log events of one invocation; `records` and `results` are folders."""
 
     def __init__(
         self,
@@ -38,21 +38,21 @@ class Progress(logging.Handler):
         self._records, self._results, self._images = map(Path, (records, results, images))
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
-        """The records that each measuring job writes, relative to the folder of records."""
+        """Records that each measuring job writes, as paths relative to the folder of records."""
         self._estimates: state.DurationEstimates
         self._start = time.monotonic()
         self._done: list[int] = []
         self._waits_for = waits_for
         self._here = self._on_cpu = False
-        """Whether jobs run on this machine, and whether they are timed on its CPU."""
+        """Whether jobs run on this machine, and whether their times are those of its CPU."""
         self._lacks = ""
-        """Why this machine could not run the measurements that a dry run lists."""
+        """Why this machine could not run the measurements of a dry run."""
         logger = logging.getLogger("snakemake.logging")
         logger.addFilter(self.begin)
         logger.addHandler(self)
 
     def begin(self, record: logging.LogRecord) -> bool:
-        """Read jobs before Snakemake lists them, and shorten logs before it shows them."""
+        """Store jobs before Snakemake lists them; shorten a job's logs before they are shown."""
         event = getattr(getattr(record, "event", None), "name", "")
         if event == "RUN_INFO":
             self.emit(record)
@@ -63,7 +63,7 @@ class Progress(logging.Handler):
         return True
 
     def emit(self, record: Any) -> None:
-        """Handle an event of Snakemake; an exception never stops the study."""
+        """Handle an event of Snakemake. Exceptions are logged, and never stop the study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
             if event == "RUN_INFO" and not self._jobs:
@@ -82,7 +82,7 @@ class Progress(logging.Handler):
             self.handleError(record)
 
     def _begin(self) -> None:
-        """Store the jobs of this run; exit with one sentence if they cannot run here."""
+        """Store the jobs to run; exit with one sentence if they cannot run on this machine."""
         workflow, dag = self._workflow, self._workflow.dag
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
         for number, job in self._jobs.items():
@@ -112,7 +112,7 @@ class Progress(logging.Handler):
         self._estimates = state.DurationEstimates(self._config, self._records)
 
     def _gone(self) -> Iterator[Path]:
-        """Yield each missing input whose absence would make Snakemake repeat finished runs."""
+        """Yield each missing input that would make Snakemake repeat runs which are finished."""
         reasons = [
             self._workflow.dag.reason(self._jobs[number])
             for number, (place, *_) in self._places.items()
@@ -127,7 +127,7 @@ class Progress(logging.Handler):
             yield self._images
 
     def _plan(self) -> str:
-        """Return a dry run's plan as text: the measurements to make, and their estimated time."""
+        """Return a dry run's plan: measurements to make, and their estimated duration."""
         places = [place for own in self._places.values() for place in own]
         derived = fmt.plural(len(self._jobs) - len(self._places), "job")
         derived += " for tables, figures and report"
@@ -149,7 +149,7 @@ class Progress(logging.Handler):
         return "This would run " + ";\n  ".join(lines) + "." + self._lacks
 
     def _finished(self, number: int) -> None:
-        """Print one line on a finished measurement, and the remaining time."""
+        """Print one line about a finished measurement, and the estimated remaining time."""
         self._done.append(number)
         for place in self._places[number]:
             self._estimates.add(place)
@@ -179,7 +179,7 @@ class Progress(logging.Handler):
         return f"{Cell(**{key: record['cell'][key] for key in RUN_KEYS})}: {result}"
 
     def render_partial(self) -> None:
-        """Start `make report` on one core at the lowest priority, one at a time; do not wait."""
+        """Start `make report` in the background: one at a time, on one core, at lowest priority."""
         if self._done:
             file = self._workflow.main_snakefile
             command = ["flock", "--nonblock", file, "nice", "-n", "19", sys.executable, "-m"]
@@ -189,7 +189,7 @@ class Progress(logging.Handler):
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def fail(self) -> None:
-        """Start a report of the existing runs; print where to find it and the state of each run."""
+        """Start a report of the existing runs; print where it will be and how to list failures."""
         self.render_partial()
         say(
             "make status lists the state of each run, and the logs of failed ones; the report of "
@@ -197,7 +197,7 @@ class Progress(logging.Handler):
         )
 
     def end(self, log: Path) -> None:
-        """If the report's job ran, print its `log` with the headline, and the report's path."""
+        """If the report was rendered, print its `log`, which has the headline, and its path."""
         if any(job.rule.name == "report_render" for job in self._jobs.values()):
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()

@@ -1,4 +1,4 @@
-"""What `make status` prints: the state of a study's runs and the time left."""
+"""Implements `make status`: prints the state of a study's runs, and the time left."""
 
 import json
 import math
@@ -22,11 +22,11 @@ from scaling.core.records.run import RUN
 
 RESULTS, LOGS = stored.RESULTS, Path("logs")
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
-"""Folders of logs that hold no log of a measurement other than the grid's runs."""
+"""Folders of logs that belong to runs of the grid, or to no measurement."""
 
 
 class DurationEstimates:
-    """Estimate the seconds of measurements from existing records in the folder `records`."""
+    """Estimates durations (seconds) of measurements from records in the folder `records`."""
 
     def __init__(self, config: dict[str, Any], records: Path) -> None:
         self._records, training = records, config["training"]
@@ -57,33 +57,33 @@ class DurationEstimates:
                 self._took[key].append(took)
 
     def seconds(self, place: Path) -> float | None:
-        """Return the mean seconds of the most similar measurements; None without any."""
+        """Return the mean seconds of the most similar measurements; None if there are none."""
         key = next((key for key in _similarity_keys(place) if key in self._took), None)
         return fmean(self._took[key]) if key else None
 
     def total(self, places: list[Path]) -> float:
-        """Return the total seconds of measurements; unknown ones count as the mean."""
+        """Return the summed seconds of measurements; one without an estimate counts as the mean."""
         known = [took for place in places if (took := self.seconds(place))]
         mean = fmean(known or chain(*self._took.values())) if self._took else 0
         return sum(known) + mean * (len(places) - len(known))
 
 
 def _similarity_keys(place: Path) -> list[str]:
-    """Return keys from specific to general: run, configuration, recipe, kind of measurement."""
+    """Return a record's keys, from specific to general: run, configuration, recipe, kind."""
     folders = [one for one in place.parts[:-1] if not one.startswith(("seed~", "repeat~"))]
     cell, recipe = "/".join(folders), "/".join(folders[:3])
     return [place.as_posix(), cell, recipe, f"{folders[0]} {place.name}"]
 
 
 def duration(value: float) -> str:
-    """Format a duration: `40 s`, `12 min`, `3.4 h`."""
+    """Return a number of seconds as text: `40 s`, `12 min`, `3.4 h`."""
     if value < 90:
         return f"{value:.0f} s"
     return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
 
 
 def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
-    """Return the state of the study in results/ as text; `begun` has runs' start times."""
+    """Return the state of the study in results/ as text; `begun` has start times of runs."""
     known = DurationEstimates(config, RESULTS)
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)
@@ -127,7 +127,7 @@ def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: boo
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return states of runs as text: `done`, or for more than `alone` runs `2 done, 1 waiting`."""
+    """Return states as text: `2 done, 1 waiting`; for at most `alone` runs, the state only."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
@@ -137,7 +137,7 @@ def _clock(seconds: float) -> str:
 
 
 def _status(record: Path) -> tuple[str, str]:
-    """Return the state of a run from its record, and the error in the record or an empty text."""
+    """Return a run's state from its record, and the error in the record or ""."""
     try:
         return RUN.read(record)["status"].replace("ok", "done"), ""
     except UserError as error:
@@ -145,14 +145,14 @@ def _status(record: Path) -> tuple[str, str]:
 
 
 def _failed(log: Path) -> tuple[str, str]:
-    """Return `failed` with the last error at the end of a log, `waiting` if there is none."""
+    """Return "failed" and the last error at the end of a log, or "waiting" without an error."""
     lines = files.log_end(log).splitlines() if log.exists() else []
     error = next((line for line in reversed(lines) if "rror: " in line), "")
     return "failed" if error else "waiting", error
 
 
 def _waits(cell: grid.Cell | None) -> str:
-    """Return a run's last log line if the run waits for a lease, else an empty text."""
+    """Return the last log line of a run that waits for a GPU (with a comma in front), or ""."""
     log = cell and cell.log_path(LOGS)
     last = files.log_end(log).strip().rpartition("\n")[2] if log and log.exists() else ""
     return f", {last}" if last.startswith("waits for") else ""
@@ -172,7 +172,7 @@ def _remote_runs(places: Iterable[Path], limit: float) -> dict[Path, float]:
 
 @command_line.script
 def main() -> None:
-    """Print the state of the study in results/, whose first job must have begun."""
+    """Print the state of the study in results/, once its first job has begun."""
     study, keys = stored.read(RESULTS), ["cmdline", "create_time", "cwd"]
     processes = [process.info for process in psutil.process_iter(keys)]
     here = [process for process in processes if process["cwd"] == str(Path.cwd())]
