@@ -44,7 +44,10 @@ RESULTS = {
 
 
 def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]]:
-    """Return a row per known value: configuration, quantity, value, 95 % interval, unit."""
+    """Return a row per known value: configuration, quantity, value, interval and unit.
+
+    If not `learned` (random images), loss and accuracy are left out; they are means over seeds.
+    """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
     found = tables.found | {"learning": means(tables) if learned else pd.DataFrame()}
     for name, quantities in RESULTS.items():

@@ -1,4 +1,4 @@
-"""Question 4: what large batches cost in accuracy after equal epochs, and what helps."""
+"""Question 4: what accuracy large batches cost after the same number of epochs, and what helps."""
 
 import math
 from dataclasses import replace
@@ -14,11 +14,11 @@ from scaling.tables import accuracy as learning
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 OTHER_UPDATES = "muon |lars "
-"""The pattern of options that replace SGD's update."""
+"""Pattern of options that replace SGD as the optimizer."""
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Return the accuracy of the best techniques, else of the grid's largest batch, and claims."""
+    """Return the best techniques' accuracy, or else that of the largest batch; and all claims."""
     claims = _of_cells(tables)
     text = _best_techniques(tables.remedies)
     if claims and not text:
@@ -29,7 +29,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
-    """Return a sentence on the best SGD at the smallest batch and the best at each larger batch."""
+    """Return a sentence: best SGD at the smallest batch, best technique at each larger batch."""
     small, *larger = sorted(set(table["global_batch"])) or [0]
     sgd = best(table, small, sgd=True)
     found = [row for batch in larger if (row := best(table, batch))]
@@ -45,7 +45,7 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row of best validation accuracy at a batch, without diverged seeds, or None."""
+    """Return the row with the best validation accuracy at a batch and equal epochs, or None."""
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
     equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)
@@ -67,7 +67,7 @@ LOWER = Hypothesis(
 
 
 def _of_cells(tables: StudyTables) -> list[Claim]:
-    """Return a claim on the largest global batch of each recipe and strategy."""
+    """Return one claim on the largest global batch for each recipe and strategy."""
     cells = learning.compare_batches(tables.timing, tables.accuracy, tables.remedies)
     made = []
     for name, rows in by_configuration(cells).items():
@@ -99,7 +99,7 @@ CLOSES = Hypothesis(
 
 
 def _techniques(tables: StudyTables) -> list[Claim]:
-    """Return a claim on each trained global batch larger than the reference's batch."""
+    """Return one claim for each trained global batch above the reference batch."""
     table = tables.remedies
     if not table["reference"].eq(True).any():
         return [CLOSES.missing("Name recipes in `convergence.recipes`.")]
@@ -114,8 +114,8 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Return a claim of non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005).
 
-    A best rate at an end of its sweep may be improved: if it is the technique's, the claim is not
-    refuted; if it is the reference's, the claim is not supported.
+    A best rate at an end of its sweep might be improved. If it is the technique's, the claim cannot
+    be refuted; if it is the reference's, the claim cannot be supported.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))
@@ -135,7 +135,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the difference in mean test accuracy, with no interval if a loss was not finite."""
+    """Return the difference in mean test accuracy; it has no interval after a non-finite loss."""
     runs = tables.convergence.query("chosen == True")
     keys = ["remedy", "global_batch"]
     seeds = [

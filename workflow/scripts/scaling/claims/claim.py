@@ -1,4 +1,4 @@
-"""A claim on a study: what was expected, the rule that decides it, and what was measured."""
+"""A claim about a study: what was expected, the rule that decides it, and what was measured."""
 
 import math
 import re
@@ -15,21 +15,21 @@ from scaling.core import numbers as fmt
 from scaling.core.statistics import Difference, judge
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
-"""Supported: the values pass the test; refuted: they contradict the hypothesis; in part: cells
-differ, and the claim names them; unclear: too noisy to decide; not measured: no values."""
+"""Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: results
+differ by configuration. Unclear: noise hides the result. Not measured: there are no values."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
 BATCH = "b\u00a0=\u00a0"
 HALF = 0.5
 NO_TRACE = (
     "Steps have no trace: a command or a CPU made them, or `training.instrumented_iterations` is 0."
 )
-"""The sentence of a claim that needs instrumented steps."""
+"""Text of a claim that lacks traced steps."""
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A verdict on a `Hypothesis` for a `configuration`, or what to add to measure it."""
+    """A verdict on a `Hypothesis` for a `configuration`, or a note on what to add to measure it."""
 
     id: str
     question: str
@@ -43,7 +43,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A statement expected to hold in a study, its `test`, and what an unclear verdict needs."""
+    """A statement expected to hold, its `test`, and what (`more`) an unclear verdict needs."""
 
     kind: str
     sentence: str
@@ -62,8 +62,9 @@ class Hypothesis:
     ) -> Claim:
         """Return the claim on configuration `about`: supported if `holds`, else refuted if `fails`.
 
-        `parts` are tuples (cell, holds, fails); the verdict is "in part" if their verdicts differ.
-        If one is unclear, the sentence ends with `unclear` or, by default, with "needs" and `more`.
+        With `parts`, tuples (row, holds, fails), it is "in part" if their verdicts differ. If a
+        verdict is unclear, the sentence ends with `unclear` or, by default, with "needs" and
+        `more`.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:
@@ -82,13 +83,13 @@ class Hypothesis:
         return Claim(name, question, *shared, about, verdict, sentence)
 
     def missing(self, what_to_add: str) -> Claim:
-        """Return a claim with the verdict "not measured" and the sentence `what_to_add`."""
+        """Return a claim "not measured", whose sentence is `what_to_add`."""
         return replace(self.claim("", what_to_add, holds=True), verdict="not measured")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The `text` that answers a question, None if it was not measured, and its claims."""
+    """The answer to one question: `text` (None if not measured) and its claims."""
 
     text: str | None
     claims: list[Claim]
@@ -96,7 +97,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of a study: its claims, and the answers by question (only of measured ones)."""
+    """The results of a study: all claims, and answers by question (measured ones only)."""
 
     study: str
     answers: dict[str, str]
@@ -104,18 +105,18 @@ class Findings:
 
 
 def read(path: Path) -> Findings:
-    """Return the findings in the document at `path`."""
+    """Return the findings in the JSON file `path`."""
     return TypeAdapter(Findings).validate_python(files.read_json(path))
 
 
 def label(row: Any) -> str:
-    """Return `tuned/ddp, 2 × 512`; one GPU has no strategy."""
+    """Return a configuration's name: `tuned/ddp, 2 × 512`, or `tuned, 1 × 512` on one GPU."""
     configuration = row.recipe if row.gpus == 1 else f"{row.recipe}/{row.strategy}"
     return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
 
 
 def difference(found: Difference) -> str:
-    """Format a difference of accuracies: `−3.10 points (95 % interval −4.00 to −2.20)`."""
+    """Return a difference of accuracies as text: `−3.10 points (95 % interval −4.00 to −2.20)`."""
     if math.isnan(found.mean):
         return "unknown (a loss is not finite)"
     mean, low, high = (fmt.points(100 * one) for one in (found.mean, found.low, found.high))
@@ -124,34 +125,34 @@ def difference(found: Difference) -> str:
 
 
 def spread(row: Any) -> str:
-    """Format mean and range of test accuracy over the seeds: `71.2 % (70.9–71.5)`."""
+    """Return mean and range of test accuracy over seeds as text: `71.2 % (70.9–71.5)`."""
     low, high = 100 * row.test_accuracy_min, 100 * row.test_accuracy_max
     ends = f" ({fmt.span(low, high)})" if low < high else ""
     return f"{fmt.significant(100 * row.test_accuracy)} %{ends}"
 
 
 def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
-    """Return the rows with the smallest and the largest value of `column`."""
+    """Return two rows: with the smallest and with the largest value of `column`."""
     low, high = table.loc[[table[column].idxmin(), table[column].idxmax()]].itertuples()
     return low, high
 
 
 def batch(cell: Any) -> str:
-    """Format the batch size of a cell: `b = 512`."""
+    """Return the batch size of a row as text: `b = 512`."""
     return f"{BATCH}{cell.batch_size}"
 
 
 def span(values: pd.Series, write: Callable[[float], str] = fmt.percent) -> str:
-    """Format the range of `values`, with negative values as 0: `10–20 %`, `1.83–1.98×`."""
+    """Return the range of `values` as text: `10–20 %`, `1.83–1.98×`; negative values count as 0."""
     ends = values.clip(lower=0).agg(["min", "max"]).map(write)
     return re.sub(" %–|×–", "–", "–".join(ends.unique()))
 
 
 def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the rows of `table` with status "ok" and a value in `column`."""
+    """Return the rows with status "ok" and a value in `column`."""
     return table[(table["status"] == "ok") & table[column].notna()]
 
 
 def most_gpus(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `table` with the largest number of GPUs."""
+    """Return the rows with the largest number of GPUs."""
     return table[table["gpus"] == table["gpus"].max()]

@@ -1,4 +1,4 @@
-"""The findings of a study: the answer to each question of the lab, and all claims."""
+"""Evaluate a study: answers to all questions of the lab, and all claims."""
 
 from collections.abc import Callable
 
@@ -17,11 +17,11 @@ ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
     "Q7": ranks_int8.replicas,
     "B": ranks_int8.int8,
 }
-"""The function that answers each question; without data, its claim says what to add."""
+"""Functions that answer the questions, by question. Without data, a claim says what to add."""
 
 
 def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
-    """Return a study's answers and claims, without question 4 if not `learned` (random images)."""
+    """Return a study's answers and claims; if not `learned` (random images), without question 4."""
     found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
     answers = {name: answer.text for name, answer in found.items() if answer.text}
     return Findings(tables.study, answers, [one for own in found.values() for one in own.claims])

@@ -1,4 +1,4 @@
-"""Questions 5 to 7: orders of images, messages, equality of ranks; Part B: int8's accuracy."""
+"""Questions 5 to 7 (image orders, messages, equality of ranks) and Part B (accuracy of int8)."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ PARAMETERS = Hypothesis(
 
 
 def order(tables: StudyTables) -> Answer:
-    """Return whether epochs repeat the order of images without and with set_epoch, and a claim."""
+    """Return the answer to Q5: whether image orders repeat, without and with set_epoch."""
     drawn = tables.sampler[tables.sampler["sampler"] == "DistributedSampler"]
     if drawn.empty:
         return Answer(None, [REPEATS.missing(ADD)])
@@ -51,7 +51,7 @@ def order(tables: StudyTables) -> Answer:
 
 
 def messages(tables: StudyTables) -> Answer:
-    """Return what a DDP step sends besides gradients, and a claim."""
+    """Return the answer to Q6: what a DDP step sends besides gradients."""
     rows = tables.collectives[tables.collectives["way"] == "ddp"]
     if rows.empty:
         add = "Add 3 or more to `synchronization.seeds`, and 2 or more to `grid.gpus`."
@@ -72,7 +72,7 @@ def messages(tables: StudyTables) -> Answer:
 
 
 def replicas(tables: StudyTables) -> Answer:
-    """Return an `Answer`: do ranks end with equal parameters and running variances?"""
+    """Return the answer to Q7: whether ranks end with equal parameters and running variances."""
     table = tables.buffers
     if table.empty:
         return Answer(None, [PARAMETERS.missing(ADD)])
@@ -96,7 +96,7 @@ def replicas(tables: StudyTables) -> Answer:
 
 
 MARGIN = 1.0
-"""Percentage points of test accuracy that int8 may lose."""
+"""Percentage points of test accuracy that int8 may cost."""
 
 LOSS = Hypothesis(
     "B-cost",
@@ -109,7 +109,7 @@ LOSS = Hypothesis(
 
 
 def int8(tables: StudyTables) -> Answer:
-    """Return the accuracy loss of the last stage, and a claim on each stage of quantization."""
+    """Return the answer to Part B: accuracy loss of the last stage, and a claim per stage."""
     measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
     claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
     if not claims:

@@ -1,4 +1,4 @@
-"""Questions 1 to 3: larger batches, more GPUs, the parts of an epoch, bandwidth of gradients."""
+"""Questions 1 to 3: larger batches, more GPUs, parts of an epoch, bandwidth of gradients."""
 
 import math
 from typing import Any
@@ -32,11 +32,11 @@ LARGER = Hypothesis(
     "1; refuted: slower, or the same to 1 %.",
 )
 FITS = 0.05
-"""The largest relative residual with which a model of a step's time is still printed."""
+"""Maximum relative residual of a step-time model that is printed."""
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Return the model of a step's time that fits, and a claim for each recipe on one GPU."""
+    """Return the answer to Q1: a model of a step's time per recipe, and a claim per recipe."""
     busy = tables.device_time[[*CELL_KEYS, "busy_seconds"]]
     shares = tables.utilization[[*CELL_KEYS, "loading_share"]]
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1").sort_values("batch_size")
@@ -59,7 +59,7 @@ def batches(tables: StudyTables) -> Answer:
 
 
 def _throughput(recipe: object, cells: pd.DataFrame) -> str:
-    """Return a sentence with the lowest and highest throughput of a recipe over batch sizes."""
+    """Return a sentence with a recipe's lowest and highest throughput over batch sizes."""
     known = cells["samples"].notna().all()
     values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
     ends = cells.loc[[*dict.fromkeys([values.idxmin(), values.idxmax()])]]
@@ -70,9 +70,9 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
 
 
 def _model(cells: pd.DataFrame) -> str:
-    """Return the better of two models of a step's time; "" if neither fits all batch sizes.
+    """Return a sentence with the better of two models of a step's time; "" if neither fits.
 
-    Its time is a constant plus a time per image, or the longer of the host's and the GPU's time.
+    Model 1: a constant plus a time per image. Model 2: the longer of the host's and the GPU's time.
     """
     names = ["training_seconds", "iterations", "samples", "busy_seconds"]
     seconds, steps, images, busy = cells[names].to_numpy(float).T
@@ -95,7 +95,7 @@ def _model(cells: pd.DataFrame) -> str:
 
 
 def _waits(cells: pd.DataFrame) -> list[str]:
-    """Return a sentence on the first recipe that waits for data half an epoch or more, or []."""
+    """Return [a sentence] on the first recipe that waits for data at least half an epoch, or []."""
     cells = cells[cells["loading_share"] >= HALF]
     for recipe, own in cells.groupby("recipe", sort=False):
         share = span(own["loading_share"])
@@ -126,7 +126,7 @@ FASTER = Hypothesis(
 
 
 def speedups(tables: StudyTables) -> Answer:
-    """Return the speedups on the most GPUs, and a claim for each recipe and strategy."""
+    """Return the answer to Q2: speedups on the most GPUs, and a claim per recipe and strategy."""
     known = tables.speedup[tables.speedup["gpus"] > 1].dropna(subset="speedup")
     claims = [_faster(name, most_gpus(own)) for name, own in by_configuration(known).items()]
     notes = tables.speedup.loc[tables.speedup["gpus"] > 1, "note"]
@@ -136,7 +136,7 @@ def speedups(tables: StudyTables) -> Answer:
 
 
 def _weak_and_strong(tables: StudyTables) -> str | None:
-    """Return sentences on the speedups by weak and by strong scaling; None without a speedup."""
+    """Return sentences on weak-scaling and strong-scaling speedups; None without a speedup."""
     found = by_efficiency(tables.speedup)
     if not found:
         return None
@@ -161,7 +161,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return pairs of recipe/strategy and its cells on most GPUs, the most efficient first."""
+    """Return pairs (recipe/strategy, its rows on the most GPUs), the most efficient first."""
     known = most_gpus(table[(table["gpus"] > 1) & table["speedup"].notna()])
     return sorted(by_configuration(known).items(), key=lambda one: -one[1]["efficiency"].median())
 
@@ -178,7 +178,7 @@ def _faster(name: str, most: pd.DataFrame) -> Claim:
 
 
 def line(row: Any) -> str:
-    """Format the speedup of a row, its interval and scope: `1.87× [1.86, 1.88], 3 machines`."""
+    """Return a row's speedup, interval and scope as text: `1.87× [1.86, 1.88], 3 machines`."""
     return fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)
 
 
@@ -191,14 +191,14 @@ PARTS = {
     "loading_share": "data wait",
     "unknown_share": "not traced",
 }
-"""The names of an epoch's parts, in order, by the columns of utilization.csv with their shares."""
+"""Names of the parts of an epoch, in order, by the column of utilization.csv with their share."""
 NO_PEAK = (
     "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
 )
 WAITS_SHOWN = 0.05
-"""The share of an epoch from which waits for ranks are in the answer."""
+"""Minimum share of an epoch for which the answer mentions waits for ranks."""
 COMPUTED = ["utilization", "slower_share"]
-"""The columns of the parts in which kernels compute."""
+"""Columns with the parts of an epoch in which kernels compute."""
 COMPUTING = Hypothesis(
     "Q3.1-computing",
     "Computing takes most of an epoch on several GPUs.",
@@ -216,7 +216,7 @@ BANDWIDTH = Hypothesis(
 
 
 def parts(tables: StudyTables) -> Answer:
-    """Return the largest part of an epoch, and a claim for each configuration on the most GPUs."""
+    """Return the answer to Q3.1: an epoch's largest part, and a claim per configuration."""
     table = tables.utilization[tables.utilization["gpus"] > 1]
     known = measured(table, "waiting_share").dropna(subset="slower_share")
     claims = [_computing(name, most_gpus(own)) for name, own in by_configuration(known).items()]
@@ -225,7 +225,7 @@ def parts(tables: StudyTables) -> Answer:
 
 
 def _largest(table: pd.DataFrame) -> str | None:
-    """Return sentences on exposed messages and the largest part, per recipe and strategy."""
+    """Return sentences on exposed messages and the largest part, for each recipe and strategy."""
     texts: list[str] = []
     for name, rows in by_configuration(table.dropna(subset="waiting_share")).items():
         median = rows[list(PARTS)].median()
@@ -249,14 +249,14 @@ def _computing(name: str, shares: pd.DataFrame) -> Claim:
 
 
 def _parts(cell: Any) -> str:
-    """Format the shares of a cell's epoch: computing, and each other part above 5 %."""
+    """Return the shares of a row's epoch as text: computing, and each other part above 5 %."""
     others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
     texts = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
     return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *texts])}."
 
 
 def bandwidth(tables: StudyTables) -> Answer:
-    """Return the lowest and highest share of peak bandwidth; a claim per recipe and strategy."""
+    """Return the answer to Q3.2: lowest and highest share of standalone bandwidth, and claims."""
     table = tables.bandwidth
     found = {name: most_gpus(own) for name, own in by_configuration(table).items()}
     known = {name: own[own["utilization"] <= 1] for name, own in found.items()}
@@ -274,7 +274,7 @@ def bandwidth(tables: StudyTables) -> Answer:
 
 
 def _rates(rates: pd.DataFrame) -> str:
-    """Return sentences on the lowest and highest bandwidth, for a study without a known peak."""
+    """Return sentences on the lowest and highest bandwidth, if no standalone one was measured."""
     worst, best = extremes(rates, "bandwidth_gb_per_s")
     low, high = (fmt.significant(cell.bandwidth_gb_per_s) for cell in (worst, best))
     return (

@@ -1,11 +1,11 @@
-"""Registry of figures; names and colours of configurations. It does not import Matplotlib."""
+"""Registry of the figures; names and colours of configurations. Does not import Matplotlib."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class FigureSpec(NamedTuple):
-    """A figure, drawn by the function `draw_{name}`: its input tables and caption."""
+    """The input tables and the caption of a figure. The function `draw_{name}` draws it."""
 
     tables: list[str]
     caption: str
@@ -37,13 +37,13 @@ COLOURS = {
     ("tuned", "ddp"): ("tuned-ddp", "#008a50"),
     ("tuned", "flat"): ("tuned-ddp", "#008a50"),
 }
-"""The CSS variable and the printed colour of each recipe and strategy ("" on one GPU)."""
+"""CSS variable and printed colour of each recipe and strategy ("" on one GPU)."""
 OTHERS = ["#5b4bb0", "#00808a", "#b3261e", "#7a5c00", "#8a4b2a", "#4d7c0f"]
-"""Colours of all other configurations, reused in turn: CSS variables `other-1` to `other-6`."""
+"""Colours of all other configurations, in turn; their CSS variables are `other-1` to `other-6`."""
 
 
 def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return the CSS variable and the colour of each recipe and strategy of a study."""
+    """Return the CSS variable and the colour of each recipe and strategy in `configurations`."""
     found = sorted({*configurations})
     others = [one for one in found if one not in COLOURS]
     cycle = [(f"other-{at}", colour) for at, colour in enumerate(OTHERS, 1)]
@@ -51,5 +51,5 @@ def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], 
 
 
 def configuration(recipe: str, strategy: str) -> str:
-    """Return the name of a configuration: `plain/ddp`, or `plain` without a strategy (one GPU)."""
+    """Return a configuration's name: `plain/ddp`, or `plain` if the strategy is "" (one GPU)."""
     return "/".join(filter(None, [recipe, strategy]))

@@ -1,7 +1,7 @@
 """All figures of a study: times, communication, bandwidth, accuracy, int8.
 
-Each function returns None if a study has nothing to show. Processes on a CPU share its cores, so
-figures that compare numbers of processes are left out.
+Each function returns None if a study has nothing to show. Figures that compare numbers of GPUs are
+left out on a CPU, whose processes share cores.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ APART = 0.1
 """The training time is drawn if it differs from the epoch time by more than this fraction."""
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LIMITS = {"weights": (-127.5, 127.5), "before_relu": (-128.5, 127.5), "after_relu": (127.5,)}
-"""The outer edges of the first and last int8 level; of the last alone if no value is negative."""
+"""Outer edges of the first and the last int8 level; only of the last if values are not negative."""
 LEVELS_PER_BIN = 4
 LOOKS: dict[str, dict[str, Any]] = {
     "int8": {"fill": True, "color": style.figures.OTHERS[1], "alpha": 0.4},
@@ -33,11 +33,11 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROW, GAP, BETWEEN = 74, 62, 30
-"""The height of a panel, the space above it, and the space between columns, in pixels."""
+"""Height of a panel, space above it, and space between columns, in pixels."""
 
 
 def draw_epoch_time(study: StudyTables) -> Figure | None:
-    """Draw epoch time, and training time if it differs, over batch size on the fewest GPUs."""
+    """Draw epoch times over batch sizes on the fewest GPUs, and training times if they differ."""
     fewest = study.timing["gpus"] == study.timing["gpus"].min()
     known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:
@@ -57,7 +57,7 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
 
 
 def draw_speedup(study: StudyTables) -> Figure | None:
-    """Draw speedup over batch size on the most GPUs; if several N > 1 ran, also the best over N."""
+    """Draw speedups over batch sizes on the most GPUs; with several N > 1, also the best over N."""
     known = _known(study.speedup[study.speedup["gpus"] > 1], "speedup")
     if known.empty or on_cpu(study.provenance):
         return None
@@ -81,9 +81,9 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 
 def draw_communication(study: StudyTables) -> Figure | None:
-    """Draw communication over batch size on the most GPUs, in % of the training time.
+    """Draw communication over batch sizes on the most GPUs, in % of the training time.
 
-    It is the delay by the exchange, else (DataParallel) exposed messages.
+    Communication is the delay by the exchange or, for DataParallel, exposed messages.
     """
     known = study.communication
     for end in ("", "_low", "_high"):
@@ -101,7 +101,7 @@ def draw_communication(study: StudyTables) -> Figure | None:
 
 
 def draw_bandwidth(study: StudyTables) -> Figure | None:
-    """Draw bus bandwidth over message size on the most GPUs, of messages alone and in training."""
+    """Draw bus bandwidth over message sizes on the most GPUs, standalone and in training."""
     swept = study.interconnect
     if swept.empty or on_cpu(study.provenance):
         return None
@@ -127,9 +127,9 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
 
 
 def draw_remedies(study: StudyTables) -> Figure | None:
-    """Draw test accuracy over the global batch, a line for each technique: means and ranges.
+    """Draw test accuracy (mean and range) over the global batch, one line per technique.
 
-    The first technique and the best at each batch are coloured.
+    Coloured are the first technique, and the best one at each batch.
     """
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
@@ -158,7 +158,7 @@ def draw_remedies(study: StudyTables) -> Figure | None:
 
 
 def draw_learning(study: StudyTables) -> Figure | None:
-    """Draw test accuracy over the global batch, a line for each recipe and strategy."""
+    """Draw test accuracy over the global batch, one line per recipe and strategy."""
     sizes = study.accuracy["gpus"] * study.accuracy["batch_size"]
     known = _known(study.accuracy.assign(global_batch=sizes), "test_accuracy", "global_batch")
     if known.empty:
@@ -176,9 +176,9 @@ def draw_learning(study: StudyTables) -> Figure | None:
 
 
 def draw_quantization_histograms(study: StudyTables) -> Figure | None:
-    """Draw the distributions of values: a row of panels per layer, a column per quantity.
+    """Draw distributions of values: one row of panels per layer, one column per quantity.
 
-    The y axis, shares of values in a bin of levels, is logarithmic: most are near zero.
+    The y axis shows shares of values per bin, on a logarithmic scale, as most values are near zero.
     """
     table = study.quantization_histograms
     layers = table["layer"].unique()
@@ -222,18 +222,18 @@ def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _power(share: float, _: object) -> str:
-    """Format a power of ten: `10⁻³`."""
+    """Return a power of ten as text: `10⁻³`."""
     return "10" + str(round(np.log10(share))).translate(RAISED)
 
 
 def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.DataFrame:
-    """Return rows with a value in `column`, sorted by `over`; no rows if `over` has one value."""
+    """Return rows with a value in `column`, sorted by `over`; [] if `over` has only one value."""
     known = table[table[column].notna()].sort_values(over, kind="stable")
     return known if known[over].nunique() > 1 else known.iloc[:0]
 
 
 def _by_look(study: StudyTables, table: pd.DataFrame) -> Sequence[tuple[Look, pd.DataFrame]]:
-    """Return the look and the rows of each recipe and strategy."""
+    """Return (look, rows) for each recipe and strategy in `table`."""
     looks = style.looks(study)
     groups: Any = table.groupby(["recipe", "strategy"], sort=False)
     return [(looks[name], rows) for name, rows in groups]

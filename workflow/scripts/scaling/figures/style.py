@@ -1,4 +1,4 @@
-"""Common style of the figures: colours, panels of a phone's width, lines with labels, axes."""
+"""Common style of all figures: colours, panels as wide as a phone, labelled lines, axes."""
 
 import io
 import math
@@ -26,26 +26,26 @@ INK, SOFT, LINE, PAPER, FAINT = "#1b1f23", "#59636c", "#d7dde2", "#ffffff", "#b8
 VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "paper", FAINT: "faint"}
 VARIABLES |= {colour: name for name, colour in figures.COLOURS.values()}
 VARIABLES |= {colour: f"other-{at}" for at, colour in enumerate(figures.OTHERS, 1)}
-"""The page's CSS variable that replaces each colour of a figure."""
+"""Maps each colour of a figure to the page's CSS variable that replaces it."""
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
 PIXELS = 72
-"""Units per inch in Matplotlib's SVG; each unit becomes one pixel."""
+"""Units per inch in Matplotlib's SVG. The page shows one unit as one pixel."""
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 358, 190, 44, 32, 60
 LETTER, TEXT = 8.2, 14.5
-"""The width of a letter and the height of a line in a label, in pixels."""
+"""Width of a letter and height of a line in a label, in pixels."""
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 BARS = {"_low": "bars: 95 % intervals", "_min": "bars: lowest and highest"}
 GUIDE: dict[str, Any] = {"color": SOFT, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
-"""The contents of a figure without data."""
+"""Content of the file of a figure without data."""
 _IDS = re.compile(
     r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
 )
-"""Ids that nothing refers to, which would occur twice on a page with two figures."""
+"""Matches ids that nothing refers to, and that would be duplicates on a page with two figures."""
 
 
 class Look(NamedTuple):
-    """How a line is drawn and what its label says."""
+    """How a line is drawn, and its label."""
 
     label: str
     colour: str
@@ -54,9 +54,9 @@ class Look(NamedTuple):
 
 
 def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path: Path) -> None:
-    """Draw a study's figure and write it as SVG in the page's colours; it is empty without data.
+    """Draw a study's figure and write it as SVG in the page's colours; empty if there is no data.
 
-    The file's name salts the ids, so that they differ between figures.
+    The file's name is a salt of the ids, so that ids differ between figures.
     """
     drawn = io.StringIO(EMPTY)
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
@@ -74,7 +74,7 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 
 
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
-    """Return the look of each recipe and strategy of a study; markers are hollow on one GPU."""
+    """Return the look of each recipe and strategy of a study; markers on one GPU are hollow."""
     ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
     colours = figures.colours(ran.itertuples(index=False, name=None)).items()
     return {
@@ -84,7 +84,7 @@ def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
 
 
 def panels(titles: Sequence[str], x: str) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its panels: one for each title, below each other."""
+    """Return a figure and its panels, one per title, one below the other."""
     each = TOP + HEIGHT + BOTTOM
     high = each * len(titles)
     figure = Figure(figsize=(WIDTH / PIXELS, high / PIXELS))
@@ -106,10 +106,10 @@ def lines(
     log: bool = False,
     top: float = 0,
 ) -> None:
-    """Draw a line of `column` over `x` for each look and its rows, with error bars and a label.
+    """Draw a line of `column` over `x` for each (look, rows), with error bars and a label.
 
-    A bar's ends are the columns `_low` and `_high`, else `_min` and `_max`. Bars extend the y axis
-    by half at most, an arrow marks where one is cut; the axis includes `top`.
+    Bars reach from columns `…_low` to `…_high`, or else `…_min` to `…_max`. They extend the y axis
+    by half at most; an arrow marks a bar that is cut. The axis includes `top`.
     """
     drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
     values, notes = list[pd.DataFrame](), set[str]()
@@ -140,7 +140,7 @@ def lines(
 
 
 def _arrows(axes: Axes, values: Sequence[pd.DataFrame]) -> set[str]:
-    """Draw an arrow at the edge of the axes on each bar that is cut; return a note if any is."""
+    """Draw an arrow at the frame on each bar that is cut; return a note for the arrows, if any."""
     edges, notes = axes.get_ylim(), set[str]()
     for (line, *_), own in zip(axes.containers, values, strict=True):
         for end, arrow, edge in zip(("low", "high"), ("$↓$", "$↑$"), edges, strict=True):
@@ -153,13 +153,13 @@ def _arrows(axes: Axes, values: Sequence[pd.DataFrame]) -> set[str]:
 
 
 def note(axes: Axes, *texts: str) -> None:
-    """Append `texts`, which explain marks, to the line below the name of the x axis."""
+    """Append `texts`, which explain marks, to the notes below the label of the x axis."""
     name, _, notes = axes.get_xlabel().partition("\n")
     axes.set_xlabel(f"{name}\n{'; '.join(filter(None, [notes, *texts]))}".rstrip())
 
 
 def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> None:
-    """Fit the y axis to the values, `least`, and the bars up to half of the values' extent."""
+    """Fit the y axis to the values and `least`; bars extend it by at most half their extent."""
     value, low, high = values[["value", "low", "high"]].to_numpy(float).T
     if log:
         value, low, high = (np.log(np.maximum(one, 1e-12)) for one in (value, low, high))
@@ -181,7 +181,7 @@ def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> Non
 
 
 def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
-    """Write each label right of the axes at the height of its line's end, without overlaps."""
+    """Write each line's label right of the axes, at the height of the line's last point."""
     texts = [re.sub(r", (?=\S)", ",\n", look.label) for look, _ in ends]
     wide = max(len(line) for text in texts for line in text.split("\n")) * LETTER + 12
     box, width = axes.get_position(), WIDTH - LEFT - wide
@@ -212,7 +212,7 @@ def guide(axes: Axes, value: float, text: str) -> None:
 
 
 def size_axis(axes: Axes, sizes: Iterable[float], ticks: Mapping[float, str] | None = None) -> None:
-    """Make the x axis logarithmic over `sizes`; ticks without room for their names are left out."""
+    """Make the x axis logarithmic over `sizes`; ticks whose labels do not fit are left out."""
     known = sorted({*sizes})
     axes.set(xscale="log", xlim=(known[0] / 1.35, known[-1] * 1.35))
     names = ticks or {size: f"{size:g}" for size in known}

@@ -174,7 +174,7 @@ def launch(
 
 
 def _end_all_but(before: list[psutil.Process]) -> None:
-    """Send SIGTERM, later SIGKILL, to all descendants of this process that `before` lacks."""
+    """Send SIGTERM, later SIGKILL, to all descendants of this process except those in `before`."""
     family = [p for p in psutil.Process().children(recursive=True) if p not in before]
     _, family = psutil.wait_procs(family, timeout=END_GRACE_SECONDS)
     for send in (psutil.Process.terminate, psutil.Process.kill):

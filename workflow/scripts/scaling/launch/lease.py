@@ -74,7 +74,7 @@ def gpus(
 
 
 def waits_for(requested: environment.Device, count: int) -> str:
-    """Describe the processes that hold devices which a new job would wait for; "" if none."""
+    """Return text on processes that hold the devices a new job needs; "" if enough are free."""
     on_gpu = environment.resolve_device(requested) == "cuda"
     if not on_gpu and os.environ.get(SHARE_VARIABLE):
         return ""

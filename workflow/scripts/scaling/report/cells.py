@@ -1,4 +1,4 @@
-"""The cells (configurations) of a study: one table, their map, parts of epochs, and pages."""
+"""The configurations of a study ("cells"): one table, their map on the page, and their pages."""
 
 import base64
 import gzip
@@ -25,11 +25,11 @@ from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
 LARGE_BYTES = {".csv": 50_000, ".json": 10_000}
-"""Bytes above which a file with this suffix is compressed inside the page."""
+"""A file with this suffix is compressed inside the page if it has more bytes than this."""
 METRICS = named("epoch_seconds images_per_second test_accuracy peak_memory_bytes joules_per_image")
 HIGHER_IS_BETTER = ["images_per_second", "test_accuracy"]
 TRAININGS = "to_accuracy"
-"""The folder of the records of trainings to an accuracy."""
+"""Folder of the records of time-to-accuracy trainings."""
 OF_TRAININGS = named(
     "trained_epochs reached trained_accuracy to_accuracy_seconds trained_run_seconds"
     " training_joules to_accuracy_speedup"
@@ -47,11 +47,11 @@ COLUMNS = {
     " joules_per_image_low joules_per_image_high money_per_epoch startup_seconds",
     "provenance": "slurm_job_id slurm_gpus",
 }
-"""The columns that `of_study` takes from each of these tables."""
+"""Columns that `of_study` takes from each of these tables."""
 
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
-    """Return one row for each cell of the grid, without accuracy if the images are random."""
+    """Return one row per configuration; without accuracy if the images are random."""
     learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
     learned = learned.drop(columns="status")
     parts = [tables.utilization.drop(columns="status")]
@@ -69,16 +69,16 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 
 
 def machine_letters(provenance: pd.DataFrame) -> dict[str, str]:
-    """Return a letter for each machine, in order of its first run; `M26` and so on after Z."""
+    """Return a letter for each machine, in order of first runs; after Z follow `M26`, `M27` etc."""
     ran = provenance[provenance["started"] != ""].sort_values("started", kind="stable")
     names = [*dict.fromkeys([*ran["machine"], *provenance["machine"]])]
     return {name: chr(65 + at) if at < 26 else f"M{at}" for at, name in enumerate(names)}
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
-    """Return the cell with the shortest epoch; of commands that report samples, the highest rate.
+    """Return the row with the shortest epoch or, for commands that report samples, highest rate.
 
-    None without a timed cell. Whole runs shorter than `IMPORTS_SECONDS` are left out.
+    None without a timed row. Whole runs shorter than `IMPORTS_SECONDS` are left out.
     """
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
@@ -91,7 +91,7 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return whether a cell learns as well as its recipe's reference, and this as the best one."""
+    """Return whether a row is as accurate as its recipe's reference, and that as the best one."""
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
     of_recipe = reached.groupby(cells["recipe"]).transform("max")
@@ -99,24 +99,24 @@ def learned(cells: pd.DataFrame) -> pd.Series:
 
 
 def by_status(cells: pd.DataFrame) -> str:
-    """Return the number of cells by status: `3 ok, 2 out of memory`."""
+    """Return the numbers of configurations by status, as text: `3 ok, 2 out of memory`."""
     counts = cells["status"].value_counts(sort=False)
     return ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
 
 
 def drifting(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells whose epochs still became longer or shorter when measuring ended."""
+    """Return the rows whose epoch times were not steady when measuring ended."""
     return cells[(cells["count"] > 1) & cells["drift"].notna() & ~cells["settled"].eq(True)]
 
 
 def unit_of(cells: pd.DataFrame) -> str:
-    """Return the unit of a batch: "images", or a command's unit; "samples" if cells differ."""
+    """Return the unit of a batch: "images", or a command's unit; "samples" if units differ."""
     units = cells["unit"].fillna("").replace("", "images").unique()
     return str(units[0]) if len(units) == 1 else "samples"
 
 
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
-    """Return the headings of `METRICS` with values, by name; accuracy with the number of epochs."""
+    """Return the headings of those `METRICS` that have values, by name; accuracy's with epochs."""
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
     unit = unit_of(cells)
@@ -134,17 +134,17 @@ def metrics(cells: pd.DataFrame) -> dict[str, str]:
 
 
 def cell_id(row: Any) -> str:
-    """Return the anchor of a cell: `cell-tuned-ddp-2-512`."""
+    """Return the HTML id of a configuration: `cell-tuned-ddp-2-512`."""
     return f"cell-{'-'.join(place(row).values())}"
 
 
 def training_id(row: Any) -> str:
-    """Return the anchor of a training to an accuracy: `training-tuned-ddp-2-512`."""
+    """Return the HTML id of a time-to-accuracy training: `training-tuned-ddp-2-512`."""
     return cell_id(row).replace("cell", "training", 1)
 
 
 def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
-    """Return the cells by row and batch size; `values` are a figure and a rating from 0 to 1."""
+    """Return the page's map by row name and batch size; values have ratings from 0 to 1."""
     ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
     for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
@@ -162,7 +162,7 @@ def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]
 
 
 def _title(row: Any) -> str:
-    """Format a cell's name, its epoch time with interval or else its status, speedup and note."""
+    """Return a row's name, epoch time with interval (or status), speedup and note, as text."""
     seconds = FACTS[0].cell(row)
     timed = f"{seconds.text} s {seconds.detail}".strip() if pd.notna(row.epoch_seconds) else ""
     faster = f"; {line(row)}" if row.gpus > 1 and pd.notna(row.speedup) else ""
@@ -171,7 +171,7 @@ def _title(row: Any) -> str:
 
 
 def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
-    """Return ratings from 0 (worst) to 1 (best), linear in the logarithm if all values are > 0."""
+    """Return ratings from 0 (worst) to 1 (best): linear, or logarithmic if all values are > 0."""
     values = values.astype(float)
     scaled: Any = values if values.le(0).any() else np.log(values)
     share = (scaled - scaled.min()) / (scaled.max() - scaled.min())
@@ -181,7 +181,7 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
 def pages(
     study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path, config: str
 ) -> list[dict[str, Any]]:
-    """Return a page for each cell and training; its command has the configuration `config`."""
+    """Return the page of each configuration and training; `config` is for the command shown."""
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = []
     for row in rows_of(cells):
@@ -209,7 +209,7 @@ def _facts(row: Any, columns: list[Column]) -> list[tuple[str, Figure]]:
 
 
 def _page(row: Any, numbers: Iterable[Any], runs: Path, logs: Path, config: str) -> dict[str, Any]:
-    """Return files, ends of logs and the first command of runs with these seeds and repeats."""
+    """Return record files, ends of logs and the first command for runs with these `numbers`."""
     own = [Cell(*_keys(row), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     target = own[0].record_path(Path("results", runs.name)).as_posix()
@@ -223,7 +223,7 @@ def _page(row: Any, numbers: Iterable[Any], runs: Path, logs: Path, config: str)
 
 
 def download(path: Path) -> tuple[str, str]:
-    """Return a file's name and a data link with its contents, compressed if large."""
+    """Return a file's name and a data URL with its content, compressed if large."""
     content, names = path.read_bytes(), (path.name, f"{path.name}.gz")
     large = len(content) > LARGE_BYTES.get(path.suffix, len(content))
     kind = "application/gzip" if large else mimetypes.guess_type(path.name)[0]

@@ -1,4 +1,4 @@
-"""The first screen of the report: the finding, how sure it is, and what to do."""
+"""The first screen of the report: main results, their noise, and what to do."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,11 +26,11 @@ LIMITS = {
     "idle_besides_share": "Launch fewer kernels per image, as CUDA graphs do",
     "power_capped_share": "Raise the power limit, or do less work per image",
 }
-"""How to shorten an epoch, by the column of the share of time that limits it."""
+"""How to shorten an epoch, by the column with the largest share of the epoch's time."""
 MOST_WARNINGS = 5
-"""How many warnings a terminal shows."""
+"""Maximum number of warnings that a terminal shows."""
 CAPPED = 0.9
-"""A GPU that is at its power limit for at least this share of the time is limited by power."""
+"""Minimum share of time at the power limit for which power counts as the limit."""
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
     "GPUs) show that every part works. {}Times say nothing about GPUs.</b> To measure: <code>make "
@@ -40,7 +40,7 @@ LEARNED = Markup("Q4 to Q7 and Part B hold for this small network. ")
 
 
 class Card(NamedTuple):
-    """A card at the top of the page; each of its `bars` is (name, length, text)."""
+    """A card at the top of the page; each of `bars` is (name, length, text)."""
 
     kind: str
     title: str
@@ -50,7 +50,7 @@ class Card(NamedTuple):
 
 
 def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
-    """Return the main results in bold, and what explains them; "" for a study without results."""
+    """Return the main results in bold, and a sentence that explains them; "" without results."""
     if on_cpu(study.provenance):
         return CPU.format(LEARNED if study.manifest["source"] != "own" else "")
     found, lab = list[Markup](), from_the_lab(study)
@@ -78,7 +78,7 @@ def _why(cells: pd.DataFrame) -> Markup:
 
 
 def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return the cards for which the study has data; [] if no cell was timed on a GPU."""
+    """Return the cards for which a study has data; [] if nothing was timed on a GPU."""
     if fastest(cells) is None or on_cpu(study.provenance):
         return []
     first = [*_from_the_lab(study), *_throughput(cells), *_more_gpus(study, cells)]
@@ -86,7 +86,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def headline(study: StudyTables, cells: pd.DataFrame) -> str:
-    """Return ASCII lines for a terminal: a line for each card, and what could not be measured."""
+    """Return ASCII lines for a terminal: one per card, warnings, and what was not measured."""
     lines = [lead(study, cells).striptags()] * on_cpu(study.provenance)
     for card in cards(study, cells):
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
@@ -107,7 +107,7 @@ def _join(sentences: Sequence[Markup]) -> Markup:
 
 
 def _named(row: Any) -> Markup:
-    """Return the name of a cell or a training, with a link to its page."""
+    """Return the name of a configuration or a training, with a link to its page."""
     anchor = training_id(row) if hasattr(row, "target_accuracy") else cell_id(row)
     return fill('<a href="#{}">{}</a>', anchor, Figure(label(row), of_cell(row)))
 
@@ -118,7 +118,7 @@ def _factor(values: pd.Series) -> str:
 
 
 def _from_the_lab(study: StudyTables) -> list[Card]:
-    """Return a card on the speed of the fastest recipe relative to recipe `LAB`, or []."""
+    """Return [a card] on how much faster the fastest recipe is than recipe `LAB`, or []."""
     found = from_the_lab(study)
     if found.empty:
         return []
@@ -138,7 +138,7 @@ def _from_the_lab(study: StudyTables) -> list[Card]:
 
 
 def _throughput(cells: pd.DataFrame) -> list[Card]:
-    """Return a card on the samples per second of a command; [] for built-in recipes."""
+    """Return [a card] on a command's samples per second; [] for built-in recipes."""
     best = fastest(cells)
     if best is None or not best.unit or pd.isna(best.images_per_second):
         return []
@@ -155,14 +155,14 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
 
 
 def _scaled(cells: pd.DataFrame) -> list[Any]:
-    """Return the cell of the most efficient recipe and strategy at b = 128, else the smallest b."""
+    """Return [the row] of the most efficient recipe and strategy, at b = 128 or the smallest b."""
     found = by_efficiency(cells)[:1]
     sizes = [rows.assign(far=rows["batch_size"] != REFERENCE_BATCH) for _, rows in found]
     return [next(rows_of(rows.sort_values(["far", "batch_size"]))) for rows in sizes]
 
 
 def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return a card on the speedup and the accuracy of the most efficient recipe and strategy."""
+    """Return [a card] on speedup and accuracy of the most efficient recipe and strategy, or []."""
     found = []
     for row in _scaled(cells):
         text = fill("{} images per GPU, {}.", row.batch_size, row.scope)
@@ -189,7 +189,7 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
-    """Return a card on noise: a run's standard deviation, and the smallest difference it shows."""
+    """Return a card on noise: a run's standard deviation, and the smallest difference shown."""
     noise = Noise(study.provenance, "epoch_seconds").spreads()
     found = sorted(noise, key=lambda one: one.deviation)
     if not found:
@@ -214,7 +214,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
 
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return a card on what to run and its limit, or else on the limit of the fastest cell."""
+    """Return [a card] on what to run and its limit, or else on the limit of the fastest row."""
     best = recommended(study, cells)
     if hasattr(best, "target_accuracy"):
         return [_train(best)]
@@ -241,7 +241,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def _train(best: Any) -> Card:
-    """Return the card of a training to an accuracy."""
+    """Return the card that recommends a time-to-accuracy training."""
     text = fill(
         "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s the whole run.",
         printed(best, "target_accuracy", fmt.percent),

@@ -1,4 +1,4 @@
-"""Render a self-contained HTML page from a template, with inline figures."""
+"""Render self-contained HTML pages from templates, with inline figures."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ REPORT = Path(__file__).parents[4] / "report"
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return the HTML of `template`, filled with `values`, which are escaped."""
+    """Return the HTML of `template`, filled with `values`; text in `values` is escaped."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, REPORT]),
         autoescape=True,
@@ -26,7 +26,7 @@ def render(template: Path, **values: Any) -> str:
 
 
 def inline_svg(path: Path) -> Markup:
-    """Return the SVG at `path` as an HTML element labelled by its caption; "" for an empty SVG."""
+    """Return the SVG at `path` as HTML, labelled by the figure's caption; "" for an empty SVG."""
     source = files.read_text(path)
     if "<g" not in source:
         return Markup("")

@@ -1,4 +1,4 @@
-"""Recommendations: which configuration to run, and how many GPUs are worth it."""
+"""Recommendations: which configuration to run, and how many GPUs are worth their cost."""
 
 import math
 from typing import Any
@@ -10,15 +10,15 @@ from scaling.report.cells import fastest, learned, machine_letters
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 
 LAB = "plain"
-"""The name of the recipe that trains as in the lab's handout."""
+"""Name of the recipe that trains as in the lab's handout."""
 ENDS = ("", "_low", "_high")
 
 
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
-    """Return the row to run: a training to an accuracy, else a cell; None on a CPU or without any.
+    """Return the row to recommend: a time-to-accuracy training, else a configuration, else None.
 
-    The training has the shortest whole run, of trainings in which 2 or more seeds all
-    reach the accuracy; the cell the shortest epoch of `learned` cells, of several seeds if any.
+    The training has the shortest whole run of those in which 2 or more seeds, all of them, reach
+    the accuracy. The configuration has the shortest epoch of those that `learned`. None on a CPU.
     """
     if on_cpu(study.provenance):
         return None
@@ -32,10 +32,10 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 
 
 def trainings(study: StudyTables) -> pd.DataFrame:
-    """Return trainings to an accuracy with the columns of cells: seconds and joules of an epoch.
+    """Return the time-to-accuracy trainings, with seconds and joules of an epoch.
 
-    `break_even` is the number of epochs from which whole runs on these GPUs are shorter than on
-    the fewest GPUs; NaN on the fewest GPUs, and if they never are.
+    `break_even` is the number of epochs from which whole runs on these GPUs are shorter than on the
+    fewest GPUs; NaN on the fewest GPUs, and if they are never shorter.
     """
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
@@ -55,8 +55,8 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 def break_even(one: Any, many: Any) -> float:
     """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does.
 
-    `other_seconds` are those of a run outside of its epochs; of cells the start-up alone, as other
-    measurements come after their epochs.
+    `other_seconds` are a run's seconds outside its epochs, in rows of configurations only the
+    start-up, as all other measurements come after the epochs.
     """
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.other_seconds - one.other_seconds
@@ -65,10 +65,10 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
-    """Return a row for each machine that ran recipe `LAB` and the fastest other recipe at b = 128.
+    """Return one row per machine that ran recipe `LAB` and the fastest other recipe at b = 128.
 
-    Runs are on one GPU. `lab` and `tuned` are epoch times of the two recipes in seconds, `factor`
-    is lab / tuned, `training` the ratio of the two training times.
+    Runs are on one GPU. `lab` and `tuned` are the two recipes' epoch times in seconds, `factor` is
+    lab / tuned, and `training` is the ratio of their training times.
     """
     runs = study.provenance
     runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]
@@ -91,10 +91,10 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells on each number of GPUs at one b per recipe and strategy, then `trainings`.
+    """Return rows of all numbers of GPUs, at one b per recipe and strategy, and `trainings`.
 
-    This b has the shortest epoch on one GPU, of cells that `learned` if any. If the most GPUs are
-    faster than one, a last row, `guess`, has twice as many at the same efficiency and cost.
+    This b has the shortest epoch on one GPU, if possible of rows that `learned`. If the most GPUs
+    are faster than one, a last row (`guess`) has twice as many, at the same efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)

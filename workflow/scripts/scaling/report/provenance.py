@@ -1,4 +1,4 @@
-"""The head of the report: what was run, and on which machine."""
+"""The head of the report: what was run, and on which machines."""
 
 import re
 from operator import itemgetter
@@ -21,7 +21,7 @@ WORDS = {
     "muon": "optimizer Muon at rate",
     "decay": "rate decay",
 }
-"""Engines and options of recipes in words, if their names in the configuration are not clear."""
+"""Words for engines and options of recipes whose names in the configuration are unclear."""
 FACTS = ["Model", "Training", "CPU", "Hosts"]
 OF_MACHINES = ("CPU", "Hosts", "Software")
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
@@ -62,7 +62,7 @@ def _untimed(study: StudyTables) -> str:
 
 
 def recipes(study: StudyTables) -> list[tuple[str, str]]:
-    """Return pairs of a recipe's name and options, without the options of a recipe it extends."""
+    """Return (name, options) of each recipe, without the options of a recipe it extends."""
     columns, timed = ["recipe", "recipe_options"], recorded(study).query("status == 'ok'")
     engines = study.costs.dropna(subset="engine").set_index("recipe")["engine"].to_dict()
     every = pd.concat([timed[columns], study.trained_to_accuracy[columns]])
@@ -79,7 +79,7 @@ def recipes(study: StudyTables) -> list[tuple[str, str]]:
 
 
 def _words(option: str) -> str:
-    """Return an option in words; "" if it is off, or `resident`, which the engine's name says."""
+    """Return an option in words; "" if it is off, or if the engine's name already says it."""
     name, _, value = option.partition(" ")
     if "." in name:  # A file that a command names, and its checksum.
         return option
@@ -94,21 +94,21 @@ def of_the_lab(study: StudyTables) -> bool:
 
 
 def machine(runs: pd.DataFrame) -> str:
-    """Return `2 × NVIDIA H200`, or "" if no run recorded a device."""
+    """Return number and name of the devices: `2 × NVIDIA H200`; "" if no run recorded a device."""
     names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
     device = "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
     return f"{runs['gpus'].max()} × {device}" if device else ""
 
 
 def unfit(findings: pd.DataFrame) -> str:
-    """Return the first finding of the machine check and the number of further ones; "" if none."""
+    """Return the first finding of the machine check and the number of others; "" if none."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     places = (findings["host"] + " " + findings["gpu"].str[:12]).str.strip()
     return "".join((places + ": " + findings["message"] + ".")[:1]) + more
 
 
 def dataset(study: StudyTables) -> str:
-    """Return `CIFAR-10` or the source's name, with the images' side unless it is 32 pixels."""
+    """Return the dataset's name, such as `CIFAR-10`, with the images' size if it is not 32."""
     of = study.manifest
     if of["source"] == "own":
         return "own data"
@@ -118,7 +118,7 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, cells: pd.DataFrame) -> str:
-    """Return a line with the number of cells by status, the seeds, the date and the commit."""
+    """Return a line with numbers of configurations by status, seeds, the date and the commit."""
     if (cells["status"] == "missing").all():
         return f"{_untimed(study)} alone"
     started = min(_values(recorded(study), "started"), default="")
@@ -133,9 +133,9 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def age(runs: pd.DataFrame) -> list[str]:
-    """Return whether the code of this version measures as the runs' did; [] without a commit.
+    """Return [text]: whether the runs were measured by this version's code; [] without a commit.
 
-    By the records' hashes of what measures, package by package.
+    Compares hashes of the measuring code, package by package.
     """
     if not any(_values(runs, "commit")):
         return []
@@ -156,7 +156,7 @@ def age(runs: pd.DataFrame) -> list[str]:
 
 
 def facts(study: StudyTables) -> dict[str, str]:
-    """Return texts by name: dataset, model, training, commit, and a line for each machine."""
+    """Return texts by name: dataset, model, training, commit, and one line per machine."""
     of, runs = study.manifest, recorded(study)
     of_runs = run_facts(study.quantization[["cpu", "commit"]] if runs.empty else runs)
     found = {key: text for key, text in of_runs.items() if runs.empty or key not in OF_MACHINES}
@@ -176,7 +176,7 @@ def facts(study: StudyTables) -> dict[str, str]:
 
 
 def run_facts(runs: pd.DataFrame) -> dict[str, str]:
-    """Return texts by name on model, training, machine and software of recorded runs."""
+    """Return texts on model, training, machine and software of recorded runs, by name."""
     found = {name: "; ".join(_values(runs, name.lower())) for name in FACTS}
     found["Model"] = found["Model"].partition("; ")[0]
     software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
@@ -190,7 +190,7 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
 
 
 def recorded(study: StudyTables) -> pd.DataFrame:
-    """Return the runs of provenance.csv that have a record."""
+    """Return the rows of provenance.csv whose runs have a record."""
     return study.provenance[study.provenance["status"] != "missing"]
 
 

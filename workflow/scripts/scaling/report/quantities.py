@@ -1,4 +1,4 @@
-"""The quantities of a study's page: the heading and the format of each, in tables and text."""
+"""The quantities on a study's page: heading and format of each, in tables and in text."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,31 +12,31 @@ from scaling.report.table import QUANTITIES, Column, OfRow
 
 
 def define(**columns: Column) -> None:
-    """Add columns to `QUANTITIES` under their keywords, which must be new."""
+    """Add `columns` to `QUANTITIES`; their names must be new."""
     assert QUANTITIES.keys().isdisjoint(columns), columns
     for name, column in columns.items():
         QUANTITIES[name] = replace(column, name=column.name or name, quantity=name)
 
 
 def on(row: Any) -> str:
-    """Format recipe, strategy and GPUs of a row: `tuned/ddp, 2 GPUs`."""
+    """Return recipe, strategy and GPUs of a row as text: `tuned/ddp, 2 GPUs`."""
     return f"{row.recipe}/{row.strategy}".removesuffix("/") + f", {gpus(row.gpus)}"
 
 
 def below(row: Any) -> str:
-    """Format seconds of communication, or `below` the upper end if the interval starts below 0."""
+    """Return seconds of communication as text, or `below …` if the interval starts below 0."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return f"below {significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 
 
 def ends(row: Any) -> str:
-    """Format the interval of communication, s; "" if it starts below 0 or is unknown."""
+    """Return the interval of communication (s) as text; "" if it starts below 0 or is unknown."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return span(low, high, digits=2) if low >= 0 else ""
 
 
 def rate_ends(row: Any) -> str:
-    """Format a rate's extremes in the unit of its value; "" if they are unknown or equal."""
+    """Return a rate's minimum and maximum, in the unit of its value; "" if unknown or equal."""
     factor = 1e-12 if row.value >= 1e12 else 1e-9
     low, high = (significant(factor * end) for end in (row.value_min, row.value_max))
     return "" if row.value_min != row.value_min or low == high else f"{low}–{high}"
@@ -47,7 +47,7 @@ def scope(row: Any) -> str:
 
 
 def scaled(factor: float) -> Callable[[float], str]:
-    """Return a function that formats `factor` times a value with three significant digits."""
+    """Return a function that formats `factor` · value with three significant digits."""
     return lambda value: significant(factor * value)
 
 
@@ -60,7 +60,7 @@ JUDGED: dict[str, OfRow] = {
     "unclear": lambda row: getattr(row, "verdict", "") == "unclear",
     "same": lambda row: getattr(row, "verdict", "") == "same",
 }
-"""Flags of a ratio whose interval does not exclude 1."""
+"""Flags of a ratio whose interval includes 1."""
 
 define(
     configuration=Column(

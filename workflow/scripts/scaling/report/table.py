@@ -1,4 +1,4 @@
-"""Tables of a page, which a `View` makes of a data frame, and the quantities that they print."""
+"""Tables of a page, which a `View` makes from a data frame, and the quantities they print."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ OfFrame = Callable[[pd.DataFrame], Markup | str]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value and its HTML attributes; in a table also a second line and flags."""
+    """A printed value with HTML attributes; in a table also a second line and flags."""
 
     text: str
     attributes: Markup = field(default_factory=Markup)
@@ -39,12 +39,12 @@ class Figure:
 
 
 def fill(pattern: str, *values: object) -> Markup:
-    """Return `pattern` as HTML, with `values` (escaped texts, or figures) in its braces."""
+    """Return `pattern` as HTML, with `values` (figures, or texts to escape) in its braces."""
     return Markup(pattern).format(*(printable(v) if type(v) is str else v for v in values))
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return a `Figure` of `text`; of a number, its attributes name cell and quantity."""
+    """Return a `Figure` of `text`. If `value` is a number, attributes name row and quantity."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return Figure(text)
     attributes = Markup('{} data-quantity="{}" data-value="{:.5g}"')
@@ -57,7 +57,7 @@ def of_cell(row: Any) -> Markup:
 
 
 def place(row: Any) -> dict[str, str]:
-    """Return recipe, strategy (if any), GPUs and batch size of a row, as far as it has them."""
+    """Return recipe, strategy, GPUs and batch size of a row, as text; what it lacks is left out."""
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
     values = {key: getattr(row, key) for key in known}
     texts = {key: own if key in CELL_KEYS[:2] else f"{own:g}" for key, own in values.items()}
@@ -68,8 +68,8 @@ def place(row: Any) -> dict[str, str]:
 class Column:
     """A column of a table: `write` formats a row's value `name` and, below it, its interval.
 
-    If set, `text` formats the row instead, without an interval; `detail` adds to the second line. A
-    flag is shown if its function is true.
+    If set, `text` formats the row instead, without interval, and `detail` adds to the second line.
+    A flag is shown if its function returns True.
     """
 
     head: str
@@ -81,7 +81,7 @@ class Column:
     flags: Mapping[str, OfRow] = field(default_factory=dict)
 
     def cell(self, row: Any, qualifier: str = "") -> Figure:
-        """Return the printed value of `row`; without a value, its status or, if ok, a dash."""
+        """Return the printed value of `row`; without a value, a dash or a status other than ok."""
         value, text = getattr(row, self.name), ""
         if value != "" and pd.notna(value):
             text = self.text(row) if self.text else self.write(value)
@@ -94,7 +94,7 @@ class Column:
         return replace(shown, detail=", ".join(filter(None, lines)), flags=flags)
 
     def _ends(self, row: Any) -> str:
-        """Format the interval or else the range of the value, `0.341–0.352`; "" if unknown."""
+        """Return the interval of the value, or its range, as text `0.341–0.352`; "" if unknown."""
         for names in (("low", "high"), ("min", "max")):
             low, high = (getattr(row, f"{self.name}_{end}", None) for end in names)
             if pd.notna(low) and pd.notna(high) and low != high:
@@ -103,23 +103,23 @@ class Column:
 
 
 QUANTITIES: dict[str, Column] = {}
-"""Columns by quantity, which is also the column's name in a frame unless it has a `name`."""
+"""Columns by quantity. A quantity is a column's name in a frame, unless `name` is set."""
 
 
 def named(names: str) -> list[Column]:
-    """Return the columns of the quantities in `names`; an undefined one is headed by its name."""
+    """Return the columns of the quantities in `names`; an undefined one has its name as heading."""
     return [QUANTITIES.get(one, Column(fmt.words(one), name=one)) for one in names.split()]
 
 
 def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
-    """Return a quantity of a row for a sentence, formatted by `write` or else as in tables."""
+    """Return a row's quantity for a sentence, formatted by `write` or, by default, as in tables."""
     (column,) = named(quantity)
     return replace(column, write=write or column.write).cell(row)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first `keys` columns head a row; `columns` are (label, group or "")."""
+    """A table whose first `keys` columns are row headings; `columns` are (label, group or "")."""
 
     name: str
     title: str
@@ -130,13 +130,13 @@ class Table:
 
     @cached_property
     def texts(self) -> set[int]:
-        """The indexes of columns with a text of more than `LONG_TEXT_CHARS` characters."""
+        """Indexes of columns in which a text is longer than `LONG_TEXT_CHARS` characters."""
         cells = (pair for row in self.rows for pair in enumerate(row))
         return {index for index, cell in cells if len(cell.text) > LONG_TEXT_CHARS}
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The upper header row: (group, number of columns); [] if no column has a group."""
+        """Upper header row as pairs (group, number of columns); [] if no column has a group."""
         groups = [(group, len(list(same))) for group, same in groupby(self.columns, itemgetter(1))]
         return groups if any(label for label, _ in groups) else []
 
@@ -145,8 +145,8 @@ class Table:
 class View:
     """A table of a page: quantities `keys` and `columns` of the frame that `rows` returns.
 
-    If `across` names a column of the frame, each of its values heads a group of `columns` (printed
-    by `heading`), and rows with equal keys are merged.
+    If `across` names a column of the frame, each of its values becomes a group of `columns`, with
+    the heading `heading(value)`; rows with equal keys are merged.
     """
 
     name: str
@@ -159,7 +159,7 @@ class View:
     note: OfFrame = lambda frame: ""
 
     def make(self, *given: Any) -> Table | None:
-        """Return the table of `rows(*given)` without empty rows and columns, or None if empty."""
+        """Return the table of `rows(*given)`, without empty rows and columns; None if empty."""
         frame, keys, columns = self.rows(*given), named(self.keys), named(self.columns)
         texts = frame.select_dtypes(["object", "string"]).astype(object)
         lines = dict[Any, tuple[list[Figure], dict[tuple[Any, int], Figure]]]()
@@ -187,9 +187,9 @@ class View:
         return Table(self.name, self.title, labels, body, len(keys), self.note(frame))
 
     def _cells(self, row: Any, columns: list[Column], head: list[Figure]) -> list[Figure]:
-        """Return the cells of a row; if all would show its status, only the first does.
+        """Return the printed cells of a row; if all would show its status, only the first does.
 
-        Keys beyond those of `place` qualify the quantities.
+        Keys that `place` does not contain become part of the quantities' names.
         """
         known = place(row)
         keys = zip(named(self.keys), head, strict=True)
@@ -203,7 +203,7 @@ class View:
 
 
 def tables(views: Iterable[View], *given: Any) -> list[Table]:
-    """Return the tables of `views`, except tables without rows."""
+    """Return the tables of `views`, except empty ones."""
     return [table for view in views if (table := view.make(*given))]
 
 

@@ -1,4 +1,4 @@
-"""Where time goes: seconds of epochs as bars, kernels of a step, and one step over time."""
+"""Where time goes: parts of epochs as bars, kernels of a step, and one step over time."""
 
 import gzip
 import json
@@ -19,18 +19,18 @@ from scaling.tables.schema import StudyTables, rows_of
 SHORT = dict(
     zip(PARTS, ["", "computing", "idle", "messages", "waits", "data", "not traced"], strict=True)
 )
-"""The label inside each part of a bar, if there is room."""
+"""Labels inside the parts of a bar, shown if there is room."""
 FULL = 84.0
-"""Width of the longest bar in % of its row; its number stands in the rest."""
+"""Width of the longest bar, in % of its row; the rest of the row is for its number."""
 ENLARGED, CUT = 3, 2
-"""Bars of a recipe are enlarged if the longest epoch is at least `ENLARGED` times the recipe's
-longest; the longest bar is cut if it is more than `CUT` times the second."""
+"""A recipe's bars are enlarged if the longest epoch of all is at least `ENLARGED` times as long
+as the recipe's longest. The longest bar is cut if it is more than `CUT` times the second."""
 COMPUTING, IDLE, MESSAGES = 2, 3, 4
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:")
 
 
 class Part(NamedTuple):
-    """A part of a bar: its kind, left edge and width in %, and the number and words inside it."""
+    """A part of a bar: kind, left edge and width in %, and the number and words inside it."""
 
     kind: int | str
     left: float
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar: its name, its parts, the text beside it (`total`), and the target of its link."""
+    """A bar: name, parts, text beside it (`total`), and target of its link."""
 
     name: str
     parts: list[Part]
@@ -51,7 +51,7 @@ class Bar(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Bars of one scale below a heading; `enlarged` is a sentence if the scale changes here."""
+    """Bars of one scale under a heading; `enlarged` is a sentence if the scale changes here."""
 
     heading: str
     bars: list[Bar]
@@ -80,7 +80,7 @@ def epochs(cells: pd.DataFrame) -> list[Group]:
 
 
 def _epoch(row: Any, scale: float) -> Bar:
-    """Return the bar of a cell's epoch; `scale` is the width of one second in %."""
+    """Return the bar of one row's epoch; `scale` is the width of one second in %."""
     shares = {name: max(0.0, np.nan_to_num(getattr(row, name))) for name in PARTS}
     widths = [scale * share * row.epoch_seconds for share in shares.values()]
     over, most = max(0.0, float(sum(widths) - 1.02 * FULL)), widths.index(max(widths))
@@ -98,7 +98,7 @@ def _epoch(row: Any, scale: float) -> Bar:
 
 
 def kernels(tables: StudyTables) -> list[Group]:
-    """Return bars: a step's time per kernel class, and its least time at the machine's peak."""
+    """Return bars: a step's time per kernel class, and the minimum time at the machine's peak."""
     steps = tables.step_classes.groupby(CELL_KEYS)["seconds"].transform("sum")
     known = tables.step_classes[tables.step_classes["seconds"] > 1e-3 * steps]
     found, groups = [], known.groupby(CELL_KEYS, sort=False)
@@ -122,7 +122,7 @@ def kernels(tables: StudyTables) -> list[Group]:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return timelines on one scale: per recipe and strategy, most GPUs, batch nearest 128."""
+    """Return one traced step per recipe and strategy, on the most GPUs, at the b nearest 128."""
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     far = np.abs(np.log(cells["batch_size"].astype(float) / REFERENCE_BATCH))
     for row in rows_of(cells.assign(far=far).sort_values(["gpus", "far"], ascending=[False, True])):
@@ -146,9 +146,9 @@ def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
 
 
 def spans_of(path: Path) -> list[tuple[str, int, float, float]]:
-    """Return spans of a traced step: device, `COMPUTING` or `MESSAGES`, start and end in µs.
+    """Return spans of a traced step: (device, `COMPUTING` or `MESSAGES`, start, end) in µs.
 
-    Devices are GPUs, else the host. Spans of one kind are merged if under 0.5 % of a step apart.
+    Devices are GPUs, or else the host. Spans of a kind are merged if under 0.5 % of a step apart.
     """
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     names = {one["pid"]: one["args"]["name"] for one in events if one["ph"] == "M"}

@@ -24,7 +24,7 @@ SEEDS = 3
 """With fewer seeds, standard deviations are pooled, as two seeds alone give very wide intervals."""
 EPOCH = 5
 AS_WELL = 0.02
-"""Accuracy counts as equal if the interval of its difference lies above minus this fraction."""
+"""Accuracy counts as no worse if the interval of its difference lies above minus this fraction."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SAME = ["options", "status", "message", "reference", "at_edge"]
@@ -94,9 +94,9 @@ def compare_batches(
 
 
 def means(tables: StudyTables) -> pd.DataFrame:
-    """Return each cell's training loss and test accuracy as in `compare_batches`, with intervals.
+    """Return each configuration's training loss and test accuracy, with intervals over its seeds.
 
-    The intervals are from the cell's own seeds.
+    Both are as in `compare_batches`.
     """
     table = compare_batches(tables.timing, tables.accuracy, tables.remedies)
     for name in ("train_loss", "test_accuracy"):

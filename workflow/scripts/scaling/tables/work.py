@@ -16,7 +16,7 @@ ALIKE = 0.02
 """Two numbers of samples count as equal if they differ by at most this fraction."""
 WHOLE = "no epoch was printed: the whole run counts as one, start-up included"
 PRINTED = ["iterations", "samples"]
-"""Columns of an epoch that are known of a command only if it printed them."""
+"""Columns that are known of a command's epochs only if the command printed them."""
 Findings = list[dict[str, Any]]
 
 

@@ -196,7 +196,7 @@ def algorithm_search(on: bool) -> Iterator[None]:
 def objective(
     logits: Tensor, labels: Tensor, smoothing: float, loss_sum: Tensor, correct: Tensor
 ) -> Tensor:
-    """Return the mean loss; add the unsmoothed sum to `loss_sum`, and correct ones to `correct`."""
+    """Return the mean loss; increase `loss_sum` (unsmoothed) and `correct` (predictions)."""
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)
     loss_sum += loss.detach() * len(labels)

@@ -76,7 +76,7 @@ class Wrapped:
 
     @property
     def state(self) -> list[Tensor]:
-        """Return the tensors that a step changes. To undo a step, restore them, call `refresh`."""
+        """Return the tensors that a step changes. To undo it, restore them and call `refresh`."""
         weights = [parameter.data for parameter in self.model.parameters()]
         return [*weights, *self.model.buffers()]
 

@@ -1,4 +1,4 @@
-"""Sections of a study's page: questions of the lab, each with its answer, claims and tables."""
+"""Sections of a study's page: each question of the lab with its answer, claims and tables."""
 
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ from scaling.tables.accuracy import EPOCH
 from scaling.tables.schema import StudyTables
 
 PARTS = scaling.TABLES | ranks_int8.TABLES
-"""The tables of each part of the page, in order."""
+"""Tables of each part of the page, in order."""
 
 
 class Question(NamedTuple):
     """A question of the lab, and the contents of its section of the page.
 
-    `name` is the key of its answer and its tables, and the prefix of its claims' questions; `add`
-    is the setting that makes a study measure it; `figures` are names separated by spaces.
+    `name` is the key of its answer and tables, and the prefix of its claims' questions; `add` is
+    the setting with which a study measures it; `figures` are names separated by spaces.
     """
 
     name: str
@@ -39,7 +39,7 @@ TERMS = [
     ("GPU-seconds", "seconds of an epoch times the number of GPUs"),
     ("start-up", "seconds from a run’s start to its first epoch: imports, compilation, data"),
 ]
-"""Terms of the page, and what they mean."""
+"""Terms used on the page, with their meaning."""
 GRID = "grid: {gpus: [1, 2], batch_sizes: [32, 128, 512]}"
 PROOFS = "synchronization: {seeds: [0, 1, 2]}"
 INT8 = "quantization: {seeds: [0, 1, 2]}"
@@ -57,9 +57,9 @@ QUESTIONS = [
 
 
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
-    """Return each question with its answer, None if not measured, its claims and its tables.
+    """Return each question with its answer (None if not measured), its claims and its tables.
 
-    `tables` holds the first table, `steps` the tables of `STEPS`, `more` all other tables.
+    `tables` holds the first table, `steps` the tables in `STEPS`, `more` all other tables.
     """
     made = []
     for question in QUESTIONS:
@@ -80,13 +80,13 @@ OF_COMMANDS = [
     ("loading_share", "how long it waits for data", "for batch in data_wait(loader):"),
     ("slower_share", "kernels and communication", "a recipe without command"),
 ]
-"""What a command may not report: the column of cells, its meaning, and how to report it."""
+"""What a command may not report: column, meaning, and the code that reports it."""
 
 
 def missing(
     study: StudyTables, cells: pd.DataFrame, questions: list[dict[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Return pairs of what a study did not measure and the setting or code that measures it."""
+    """Return pairs: what a study did not measure, and the setting or code that measures it."""
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
     absent = [one["question"] for one in questions if not one["answer"]]

@@ -1,6 +1,6 @@
-"""Tables of ranks (Q5 to Q7) and of int8 quantization (Part B).
+"""Tables about ranks (Q5 to Q7) and int8 quantization (Part B).
 
-The tables of scales follow the lab's steps, layer by layer, to be checked on a calculator.
+Tables of scales follow the lab's steps, layer by layer, so that a calculator can check them.
 """
 
 from functools import partial
@@ -19,7 +19,7 @@ COST = "seeds int8_accuracy int8_difference agreement"
 
 
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a `Column` that fills `pattern` with columns `names`; its value is column `name`."""
+    """Return a `Column` that puts columns `names` into `pattern`; its value is column `name`."""
 
     def fill(row: Any) -> str:
         values = [getattr(row, one) for one in names.split()]
@@ -30,7 +30,7 @@ def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5
 
 
 def bias(row: Any) -> str:
-    """Format a layer's largest bias in integer steps: `round(b × S) = …`; "no bias" if it is 0."""
+    """Return a layer's largest bias in integer steps: `round(b × S) = …`; "no bias" if it is 0."""
     factors = (significant(one, 5) for one in (row.largest_bias, row.accumulator_scale))
     made = f"round({' × '.join(factors)}) = {fixed(row.bias_steps, 0)}"
     return made if row.largest_bias else "no bias"
@@ -96,7 +96,7 @@ def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def messages_of(known: pd.DataFrame) -> pd.DataFrame:
-    """Return number and bytes of messages in the last recorded step, by mode and content."""
+    """Return numbers and bytes of messages in the last recorded step, by mode and content."""
     last = known[known["step"] == known.groupby("way")["step"].transform("max")]
     groups = last.groupby(["way", "phase", "kind", "content"], sort=False)
     found = groups.agg(messages=("bytes", "size"), bytes=("bytes", "sum")).reset_index()
@@ -104,7 +104,7 @@ def messages_of(known: pd.DataFrame) -> pd.DataFrame:
 
 
 def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return by mode of buffers whether parameters of ranks are equal, and drifts of variances."""
+    """Return a row per buffer mode: whether parameters of ranks are equal, drift of variances."""
     modes = study.buffers.groupby("buffers", sort=False)
     found = modes[["variance_drift_mean", "variance_drift_max"]].max()
     equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
@@ -113,7 +113,7 @@ def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def stages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each stage of quantization, with its accuracy and difference to float32."""
+    """Return a row per stage of quantization, with accuracy and difference from float32."""
     table = study.quantization
     found = costs(table[table["stage"].isin(STAGES)])
     compared = ["difference_points", "agreement_percent", "unclear"]
@@ -121,17 +121,17 @@ def stages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def choices(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracy loss and the size of each correct variant that is not in `STAGES`."""
+    """Return accuracy loss and size of each variant without mistakes that is not in `STAGES`."""
     table = study.quantization
     return costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)])
 
 
 def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per layer, scales and float ranges, of the last of `STAGES` in the table.
+    """Return scales and float ranges, one row per layer, of the last of `STAGES` that was measured.
 
-    Rows are of the seed with histograms, else the first. `…_amax`: largest magnitude; `…_mean`,
-    `…_reach`: a histogram's mean and 3 standard deviations; `passed_scale`: levels per unit of
-    what a layer passes on; images have 127 / max|pixel|.
+    Rows are of the seed with histograms, else the first. `…_amax` is the largest magnitude;
+    `…_mean` and `…_reach` are a histogram's mean and 3 standard deviations; `passed_scale` is the
+    levels per unit of a layer's output, for images 127 / max|pixel|.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
@@ -170,7 +170,7 @@ STEPS = {
     ),
     "biases": ("5. Quantize biases: round(b · S)", "largest_bias accumulator_bound"),
 }
-"""The titles and columns of the tables of the lab's steps, by name of the table."""
+"""Titles and columns of the tables for the lab's steps, by name of the table."""
 MESSAGES = "messages bytes share_of_gradients"
 TABLES = {
     "Q5": [
@@ -220,4 +220,4 @@ TABLES = {
         *(View(step, title, "layer", shown, ledger) for step, (title, shown) in STEPS.items()),
     ],
 }
-"""The tables of each question, in order."""
+"""Tables of each question, in order."""

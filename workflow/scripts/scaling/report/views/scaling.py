@@ -1,4 +1,4 @@
-"""Tables of the page: scaling and accuracy (Q1 to Q4), peaks of the machine, warnings."""
+"""Tables of the page: scaling and accuracy (Q1 to Q4), peak rates of the machine, warnings."""
 
 from operator import attrgetter
 
@@ -31,14 +31,14 @@ define(
 
 
 def noted(cells: pd.DataFrame) -> Markup:
-    """Return the names of cells without a ratio, and the reasons."""
+    """Return the names of configurations without a ratio, with the reasons."""
     notes = cells[cells["note"].fillna("") != ""].groupby("note", sort=False)
     texts = (fill("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(of)) for of, rows in notes)
     return Markup("").join(texts)
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 2: what its values are, and their sum for the longest delay."""
+    """Return the note of Table 2: what the values mean, and their sum for the longest delay."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
         names = ("training_seconds", "computing_seconds", "exchange_seconds")
         return fill(
@@ -52,7 +52,7 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
 
 
 def rule(rows: pd.DataFrame) -> str:
-    """Return the note of `how_many_gpus`: what its columns compare, how rows are extrapolated."""
+    """Return the note of table `how_many_gpus`: what is compared, and how rows are extrapolated."""
     text = "Speedup is weak scaling." if rows["speedup"].notna().any() else ""
     if rows["break_even"].notna().any():
         text += " “Pays from”: the shortest training that these GPUs finish first, start-up "
@@ -64,7 +64,7 @@ def rule(rows: pd.DataFrame) -> str:
 
 
 def rate(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 3: its formula for the cell with the largest share of the peak."""
+    """Return the note of Table 3: its formula, for the row with the largest share of the peak."""
     for row in rows_of(cells[cells["utilization"] <= 1].nlargest(1, "utilization")):
         n, sent = int(row.gpus), data(row.bytes_per_iteration)
         if row.strategy == "ddp":  # An all-reduce in a ring.
@@ -89,7 +89,7 @@ def compute_and_communication(study: StudyTables, _: pd.DataFrame) -> pd.DataFra
 
 
 def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the reference and the largest global batch of recipe `LAB` or, without it, of all."""
+    """Return rows of the reference and the largest global batch, of recipe `LAB` or else of all."""
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
@@ -101,7 +101,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def peaks(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return peaks.csv with the size of each matrix or copy; of copies between GPUs the peak."""
+    """Return peaks.csv with sizes of matrices and copies; of copies between GPUs only the peak."""
     found = study.peaks
     found = found[(found["quantity"] != "gpu_to_gpu_copy") | found["peak"]]
     sizes = found["matrix_size"].map("{:g}".format).where(found["matrix_size"] > 0)
@@ -231,4 +231,4 @@ TABLES = {
         View("findings", "Warnings", CELL, "message found expected", lambda study, _: study.audit),
     ],
 }
-"""The tables of each part of the page, in order."""
+"""Tables of each part of the page, in order."""
