@@ -3,7 +3,7 @@ VENV ?= .venv
 LOCK ?= requirements.lock
 CORES ?= all
 # Paths and names, which may be somebody else's, reach a recipe by its environment, never as its text.
-$(foreach name,STUDY CONFIG BASE A B FAIL,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STUDY CONFIG BASE A B FAIL FORM,$(eval override $(name) := $$(value $(name))))
 BIN := $(abspath $(VENV))/bin
 export STUDY CONFIG BASE A B FAIL FORM BIN VENV LOCK
 export PATH := $(BIN):$(PATH)
