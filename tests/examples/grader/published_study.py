@@ -21,13 +21,13 @@ TRAIN_IMAGES = 50_000
 TEMPLATE = Path(__file__).parents[3] / "studies/template.csv"
 HEADER = TEMPLATE.read_text(encoding="utf-8").splitlines()[0]
 CLEAN = f"""{HEADER}
-clean,ddp,resnet18-cifar,11173962,1,128,ok,18.000,17.800,1,,,,,5,17.9,18.1
-clean,ddp,resnet18-cifar,11173962,1,512,ok,17.000,16.800,1,,,,,5,16.9,17.1
-clean,ddp,resnet18-cifar,11173962,2,128,ok,9.784,9.684,1.840,8.900,0.784,11.17,,5,9.7,9.9
-clean,ddp,resnet18-cifar,11173962,2,512,ok,8.696,8.596,1.955,8.400,0.196,11.17,,5,8.6,8.8
-clean,ddp,resnet18-cifar,11173962,4,128,ok,4.892,4.842,3.679,4.450,0.392,16.76,,5,4.8,5.0
-clean,ddp,resnet18-cifar,11173962,4,512,ok,4.350,4.300,3.908,4.200,0.100,16.76,,5,4.3,4.4
-clean,ddp,resnet18-cifar,11173962,4,65536,infeasible,,,,,,,,,,
+clean,ddp,resnet18-cifar,11173962,1,128,ok,18.000,17.800,1,,,,5,17.9,18.1
+clean,ddp,resnet18-cifar,11173962,1,512,ok,17.000,16.800,1,,,,5,16.9,17.1
+clean,ddp,resnet18-cifar,11173962,2,128,ok,9.784,9.684,1.840,8.900,0.784,11.17,5,9.7,9.9
+clean,ddp,resnet18-cifar,11173962,2,512,ok,8.696,8.596,1.955,8.400,0.196,11.17,5,8.6,8.8
+clean,ddp,resnet18-cifar,11173962,4,128,ok,4.892,4.842,3.679,4.450,0.392,16.76,5,4.8,5.0
+clean,ddp,resnet18-cifar,11173962,4,512,ok,4.350,4.300,3.908,4.200,0.100,16.76,5,4.3,4.4
+clean,ddp,resnet18-cifar,11173962,4,65536,infeasible,,,,,,,,,
 """
 CELLS = [(2, 128), (2, 512), (4, 128), (4, 512)]
 
@@ -56,7 +56,7 @@ def write(folder: Path, text: str = CLEAN) -> Path:
 def study(folder: Path, text: str = CLEAN) -> list[Finding]:
     """The findings on the one study of these files."""
     each = read_folder(write(folder, text))
-    return judge(each[0], each, TRAIN_IMAGES).findings
+    return judge(each[0], TRAIN_IMAGES).findings
 
 
 def causes_of(findings: list[Finding], *severities: str) -> dict[str, list[tuple[int, int]]]:

@@ -19,7 +19,7 @@ def judged(submitted: Submission) -> list[Finding]:
         path = Path(name) / submitted.name
         path.write_text(submitted.text, encoding="utf-8")
         studies = read_folder(path)
-    findings = [one for each in studies for one in judge(each, studies, TRAIN_IMAGES).findings]
+    findings = [one for each in studies for one in judge(each, TRAIN_IMAGES).findings]
     return [one for one in findings if one.severity != "info"]
 
 

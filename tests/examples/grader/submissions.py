@@ -16,7 +16,6 @@ RIGHT = {
     "compute": "first / N",
     "communication": "moving",
     "bandwidth": "bytes * steps / moving / 1e9",
-    "utilization": "bytes * steps / moving / 1e7 / peak",
 }
 """Figures of N GPUs and batch size b: T, T1 are seconds of an epoch on N GPUs and on one, `first`
 the one that compute is of, `moving` the communication, `bytes` those of one of `steps`, k = 4 bytes
@@ -53,8 +52,6 @@ MISTAKES = {
     "bandwidth in GiB": ("bandwidth", "right * 1e9 / 2**30"),
     "bandwidth of parameters": ("bandwidth", "right / 4"),
     "bandwidth, steps of one GPU": ("bandwidth", "right * ceil(images / b) / steps"),
-    "utilization a share": ("utilization", "right / 100"),
-    "utilization divided by N": ("utilization", "right / N"),
 }
 """The column and the formula of each."""
 COLUMNS = {
@@ -64,7 +61,6 @@ COLUMNS = {
     "compute": ["Compute (s)", "compute_s"],
     "communication": ["Communication (s)", "comm_s"],
     "bandwidth": ["Bandwidth (GB/s)", "bandwidth_GB_s"],
-    "utilization": ["Utilization (%)"],
 }
 
 
@@ -98,8 +94,7 @@ def study(rng: random.Random, digits: int) -> dict[str, Any]:
     of["before"] = of["T"].shift(len(batches)).fillna(of["T1"])
     of["moving"] = of["T"] - of["first"] / n
     of["bytes"] = (2 * (n - 1) / n if strategy == "ddp" else 2) * 4 * PARAMETERS
-    peak = rng.choice([300.0, 450.0, 900.0])
-    about = {"strategy": strategy, "hint": hint, "peak": peak, "k": 4 * PARAMETERS}
+    about = {"strategy": strategy, "hint": hint, "k": 4 * PARAMETERS}
     about |= {"smallest": single["T"].iloc[0], "mean": single["T"].mean(), "images": IMAGES}
     return {**of, **about, "maximum": np.maximum, "ceil": np.ceil}
 
@@ -132,25 +127,20 @@ def submission(seed: int, mistake: str = "") -> Submission:
         )
         for name, n in digits.items()
     }
-    wide = column not in ("efficiency", "rate", "utilization") and rng.random() < 0.6
+    wide = column not in ("efficiency", "rate") and rng.random() < 0.6
     return Submission(*(_lab if wide else _tidy)(rng, of, cells, texts, column), column, wrong)
 
 
 def _tidy(rng, of, cells, texts, column) -> tuple[str, str]:
     names = [name for name in COLUMNS if rng.random() < 0.5 or name == column]
-    if column in ("bandwidth", "utilization"):
-        names = [name for name in COLUMNS if name in (*names, "communication", "bandwidth")]
-    if "communication" not in names or "bandwidth" not in names:
-        names = [name for name in names if name not in ("bandwidth", "utilization")]
+    if "bandwidth" in names and "communication" not in names:
+        names = [name for name in COLUMNS if name in (*names, "communication")]
     heads = ["strategy", "parameters", rng.choice(["GPUs", "gpus", "#GPUs", "Number of GPUs"])]
     heads += [rng.choice(["Batch size", "batch_size", "Batch size per GPU", "bs"])]
     heads += [rng.choice(["Epoch time (s)", "Time (s)", "seconds", "Time per epoch (sec)"])]
     first = of["hint"] and {"compute", "communication"} & {*names} and rng.random() < 0.7
     heads += ["Training time without data loading (s)"] * bool(first)
     heads += [rng.choice(COLUMNS[name]) for name in names]
-    if column == "utilization" or rng.random() < 0.5:
-        peak = f"Utilization of {of['peak']:g} GB/s (%)"
-        heads = [head.replace("Utilization (%)", peak) for head in heads]
     rows = [heads]
     for n, b in cells:
         row = [of["strategy"], str(PARAMETERS), str(n), str(b), texts["T"][n, b]]

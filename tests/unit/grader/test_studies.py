@@ -15,7 +15,7 @@ from scaling.core.errors import UserError
 
 TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
 WRONG = edited(TIMES_GPUS, CLEAN.replace("clean,", "bobs,"))
-NONE = CLEAN.splitlines()[0] + "\nnone,ddp,resnet18-cifar,11173962,2,128,oom,,,,,,,,,,\n"
+NONE = CLEAN.splitlines()[0] + "\nnone,ddp,resnet18-cifar,11173962,2,128,oom,,,,,,,,,\n"
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ ODD = {
     "merges": ("studies.yaml", "\n".join(["a0: &a0 {}", *MERGES]), "an alias"),
     "bom": ("timings.csv", "\ufeff" + CLEAN.replace(",", " , ") + "," * 16, "no findings"),
     "failed": ("timings.csv", NONE, "no findings"),
-    "other": ("batch_sweep.csv", "study,gpus,b,time\no,1,64,19.0", "timings.csv has no study o;"),
+    "sweep": ("batch_sweep.csv", "", "batch_sweep.csv is not read; write columns gpus, batch_size"),
     "a space": ("notes.txt", "", "no findings"),
 }
 

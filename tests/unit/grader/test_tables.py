@@ -63,14 +63,14 @@ def values(cells):
 @pytest.mark.parametrize("text", FORMS)
 def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
     for encoding in ("utf-8-sig", "utf-16", "cp1252"):
-        (study,) = studies = read(tmp_path, text, encoding=encoding)
+        (study,) = read(tmp_path, text, encoding=encoding)
         rows = study.rows.sort_values(["gpus", "batch_size"])
         assert (list(rows["gpus"]), list(rows["batch_size"])) == ([1, 1, 2, 2], [32, 128] * 2)
         times = values(rows["epoch"]) or [TRAIN_IMAGES / one for one in values(rows["rate"])]
         assert times == [16.0, 8.0, 10.0] and set(values(rows["speedup"])) - {1} == {1.6}
         assert list(rows["status"]) == ["ok", "ok", "ok", "oom"]
         assert (study.name, study.strategies) == ("t", [""])
-        assert judge(study, studies, TRAIN_IMAGES).wrong == 0
+        assert judge(study, TRAIN_IMAGES).wrong == 0
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,12 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
         ("time,Bandwidth (Gbit/s)", "30,8.0", {"bandwidth": 1.0}),
         ("Training time without data loading", "9", {"training": 9}),
         ("t,Comm (s),Comp (s)", "9,−2,8", {"communication": -2, "compute": 8}),
-        ("time,BW util.,lr", "9,85 %,0.1", {"utilization": 85}),
+        ("time,Bandwidth utilization (GB/s)", "9,0.85", {"bandwidth": 0.85}),
+        (
+            "TIME_MS,Comm_Ms,BW_GBIT/S",
+            "9500,500,8.0",
+            {"epoch": 9.5, "communication": 0.5, "bandwidth": 1},
+        ),
         ("time,Speedup vs 1 GPU", "9,1.8", {"speedup": 1.8}),
     ],
 )
@@ -159,6 +164,8 @@ def test_what_one_table_states_holds_for_the_whole_file(tmp_path):
     (study,) = read(tmp_path, "DDP with 11.17M parameters\n\n" + "\n".join(tables))
     assert study.strategies == ["ddp"] and len(study.rows) == 4
     assert study.parameters == pytest.approx((11_165_000, 11_175_000))
+    (study,) = read(tmp_path, "ResNet-18, 11,173,962 parameters\n\n" + LONG)
+    assert study.parameters == (11_173_962,) * 2
     both = "\n".join(f"{name}\n{LONG}" for name in ("DataParallel", "DistributedDataParallel"))
     assert read(tmp_path, both)[0].strategies == ["ddp", "dp"]
 
@@ -177,7 +184,7 @@ def test_each_sheet_of_a_workbook_is_a_table(tmp_path):
 
 
 def test_the_template_is_read_with_the_digits_printed(tmp_path):
-    lines = [f"{line},x" for line in CLEAN.replace("11173962", "").splitlines()]
+    lines = [f"{line},x" for line in CLEAN.replace("resnet18-cifar,11173962", "net,").splitlines()]
     (tmp_path / "studies.yaml").write_text("clean: {hardware: 4 A100, doubts: [one run]}")
     (ours,) = read_folder(write(tmp_path, "\ufeff" + "\n".join(lines)))
     row = ours.rows.set_index(["gpus", "batch_size"]).loc[(2, 128)]

@@ -76,9 +76,8 @@ def read(path: Path, images: int, form: str = "") -> Submission:
     # The name may be any bytes.
     folder = printable(str(path)).replace("\n", "\\n")
     try:
-        each = read_folder(path)
-        judged = [Judged(one, folder, judge(one, each, images), FORMS.get(form)) for one in each]
-        return Submission(folder, judged)
+        judged = ((one, judge(one, images)) for one in read_folder(path))
+        return Submission(folder, [Judged(one, folder, of, FORMS.get(form)) for one, of in judged])
     except UserError as error:
         why = printable(str(error)).replace("\n", "\\n")
     except Exception as error:  # A bug of the audit, which must not affect other submissions.

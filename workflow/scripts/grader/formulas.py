@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from grader.intervals import UNKNOWN, Interval, of, printed
-from grader.study import FIGURES, TIMES, Study
-from scaling.config.stored import read_config
+from grader.study import FIGURES, FORMULAS, TIMES, Study
 from scaling.registry.strategy import STRATEGIES
 
-FORMULAS = read_config(Path(__file__).with_name("formulas.yaml"))
 TITLE, QUESTION = 0, 1
 """Indexes in an entry of `quantities` in formulas.yaml; its formulas follow."""
 BYTES_PER_PARAMETER = 4
 """Gradients are assumed to be float32, as in all studies of the course."""
-MOST_OTHERS = 8
 
 _compiled = cache(partial(compile, filename="formula", mode="eval"))
 
@@ -30,16 +26,14 @@ _compiled = cache(partial(compile, filename="formula", mode="eval"))
 class Cells:
     """The cells (configurations) of one strategy; arrays have an element for each cell.
 
-    The first `count` cells are the strategy's, the rest are the study's other times on one GPU.
-    `names` maps names in formulas.yaml and slips.yaml to values. `others` are the names of
-    strategies and studies whose times `alone(G)` and `beside(G)` return.
+    `own` is False for the study's other times on one GPU, which come last. `names` maps names in
+    formulas.yaml and slips.yaml to values.
     """
 
     gpus: np.ndarray
     batch: np.ndarray
-    count: int
+    own: np.ndarray
     images: int
-    others: list[str]
     names: dict[str, Any]
     strategy: str = ""
 
@@ -52,39 +46,27 @@ class Cells:
         return self.gpus > 1
 
 
-def of_strategy(study: Study, strategy: str, every: list[Study], images: int) -> Cells:
-    """Return the cells of a study's strategy; slips may use the times of `every` study as well."""
-    own = study.rows["strategy"] == strategy
-    chosen, rest = study.rows[own], study.rows[~own]
-    sweep = [{"gpus": 1, "batch_size": size, "epoch": one} for size, one in study.sweep.items()]
-    singles = rest[rest["gpus"] == 1].drop_duplicates("batch_size", keep=False)
-    singles = pd.concat([singles, pd.DataFrame(sweep, columns=study.rows.columns)])
-    present = chosen.loc[chosen["gpus"] == 1, "batch_size"]
-    singles = singles[~singles["batch_size"].isin(present)].drop_duplicates("batch_size")
-    table = pd.concat([chosen, singles]).astype(object)
-    table = table.where(table.notna(), None)
+def of_strategy(study: Study, strategy: str, images: int) -> Cells:
+    """Return the cells of a study's strategy, and one-GPU times of others where it has none."""
+    single = study.rows["gpus"] == 1
+    chosen = study.rows["strategy"] == strategy
+    sizes = study.rows.loc[chosen & single, "batch_size"]
+    others = study.rows[single & ~chosen & ~study.rows["batch_size"].isin(sizes)]
+    borrowed = others.drop_duplicates("batch_size", keep=False)
+    table = pd.concat([study.rows[chosen], borrowed.assign(**dict.fromkeys(FIGURES))])
+    own = (table["strategy"] == strategy).to_numpy()
     gpus, batch = (table[name].to_numpy(dtype=int) for name in ("gpus", "batch_size"))
     n, b = gpus.astype(float), batch.astype(float)
     # Documents truncate what they derive as often as they round it.
     units = dict.fromkeys(TIMES, 0.5) | dict.fromkeys(["rate", *FIGURES], 1.0)
-    names: dict[str, Any] = {name: printed(table[name].tolist(), x) for name, x in units.items()}
-    for name in FIGURES:
-        names[name].ends[:, len(chosen) :] = np.nan
-    names["T"], names["own_row"] = names["epoch"], np.arange(len(n)) < len(chosen)
-    timed = names["T"].known.any()
-    if not timed and names["rate"].known.any():
-        names |= {"T": of(float(images)) / names["rate"], "rate": UNKNOWN + n * 0.0}
-    without = (names["T"] - names["loading"]).where(names["loading"].known, UNKNOWN)
-    names |= {"W": names["training"].or_else(without), "several": gpus > 1}
-    names["K"] = Interval(np.array(study.parameters or [np.nan] * 2)[:, None] * BYTES_PER_PARAMETER)
-    least = FORMULAS["gflop_of_image"] / FORMULAS["peak_tflops"] / 1e3
+    names: dict[str, Any] = {name: printed(table[name], size) for name, size in units.items()}
+    timed = names["epoch"].known.any()
     # Of a strategy that nobody states a ring is likelier; of others no bytes are known.
-    counted = 1.0 if strategy in ("", "dp", "ddp") else np.nan
     ring = STRATEGIES.find("ddp").busiest_bytes
-    is_ring = strategy != "dp" or study.description.ring
-    sent = ring if is_ring else STRATEGIES.find("dp").busiest_bytes
-    peak = study.description.peak
-    each = peak if isinstance(peak, dict) else dict.fromkeys(gpus.tolist(), peak)
+    copied = strategy == "dp" and not study.description.ring
+    sent = STRATEGIES.find("dp").busiest_bytes if copied else ring
+    counted = 1.0 if strategy in ("", "dp", "ddp") else np.nan
+    least = FORMULAS["gflop_of_image"] / FORMULAS["peak_tflops"] / 1e3
     numbers: dict[str, Any] = {
         "N": n,
         "b": b,
@@ -95,63 +77,45 @@ def of_strategy(study: Study, strategy: str, every: list[Study], images: int) ->
         "single_steps": np.ceil(images / b),
         "steps": np.ceil(images / (n * b)),
         "least_seconds": images * least / n if study.of_lab and timed else np.nan,
-        "peak": np.array([each.get(number) or np.nan for number in gpus.tolist()]),
         "ring": np.array([ring(m, counted) for m in gpus]),
         "sent": np.array([sent(m, counted) for m in gpus]),
     }
-    # Beside a column of peaks a share may be a fraction.
-    share = names["peak"] * np.where(names["utilization"].high > 1.5, 1.0, 100.0)
-    stated = {"steps": names["iterations"], "peak": share}
     names |= {name: of(number + n * 0.0) for name, number in numbers.items()}
-    names |= {name: value.or_else(names[name]) for name, value in stated.items()}
-    names["failed"] = ~table["status"].isin(["ok", "diverged"]).to_numpy() & names["own_row"]
+    names["steps"] = names["iterations"].or_else(names["steps"])
+    names["K"] = Interval(np.array(study.parameters or [np.nan] * 2)[:, None] * BYTES_PER_PARAMETER)
+    names["T"] = names["epoch"]
+    if not timed:
+        names |= {"T": names["images"] / names["rate"], "rate": UNKNOWN + n * 0.0}
+    names["W"] = names["training"].or_else(names["T"] - names["loading"])
+    names |= {"several": gpus > 1, "failed": own & ~table["status"].isin(["ok", "diverged"])}
     # Only the template asks how often a time was measured.
-    asked = study.template | table["count"].notna().to_numpy()
-    names["once"] = table["count"].isin(["1", None]).to_numpy() & asked & names["own_row"]
+    asked = own & (study.template | table["count"].notna())
+    names["once"] = asked & table["count"].isin(["1", None])
+    names |= {name: names[name].to_numpy() for name in ("failed", "once")}
     names |= _of_others(gpus, batch)
-    foreign = dict[str, dict[Any, Any]]()
-    for other in every:
-        for kind, rows in other.rows.groupby("strategy"):
-            if (other.name, kind) != (study.name, strategy) and len(foreign) < MOST_OTHERS:
-                label = str(kind if other is study else other.name).replace("'", "")
-                foreign[label] = rows.set_index(["gpus", "batch_size"])["epoch"].to_dict()
-
-    def beside(times: Any, number: Any = gpus) -> Interval:
-        return printed(
-            [times.get(cell) for cell in zip(number + 0 * gpus, batch, strict=True)], 0.5
-        )
-
-    names["beside"] = lambda name: beside(foreign[name])
-    names["alone"] = lambda name: beside(foreign[name], 1)
-    names["again"] = beside({(1, size): one for size, one in study.sweep.items()})
     size = n * b if study.global_batch else b
-    names["T1"], names["W1"] = (names["single"](names[time], size) for time in "TW")
-    names["T1b"] = names["single"](names["T"], b)
-    return Cells(gpus, batch, len(chosen), images, [*foreign], names, strategy)
+    names["T1"], names["W1"] = (names["at"](names[time], 1, size) for time in "TW")
+    names["T1b"] = names["at"](names["T"], 1)
+    return Cells(gpus, batch, own, images, names, strategy)
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
     """Return, by name, what formulas use to refer to values of other cells."""
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
-    def take(figure: Interval, *cell: Any) -> Interval:
-        """Return the values of each cell by number of GPUs and batch size; NaN if there is none."""
-        wanted = pd.MultiIndex.from_arrays(np.broadcast_arrays(*cell, gpus)[:2])
-        index = places.get_indexer(wanted)
+    def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
+        """Return each cell's value at a number of GPUs and a batch size; NaN if there is none."""
+        wanted = np.broadcast_arrays(number, of(size).low, gpus)[:2]
+        index = places.get_indexer(pd.MultiIndex.from_arrays(wanted))
         return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
 
     def mean(figure: Interval) -> Interval:
-        single = Interval(np.where(gpus == 1, figure.ends, np.nan))
-        ends = np.where(single.known, single.ends, 0.0).sum(1) / single.known.sum()
-        return Interval(np.repeat(ends[:, None], len(gpus), axis=1))
+        single = figure.ends[:, (gpus == 1) & figure.known]
+        return Interval(single.sum(axis=1)[:, None] / single.shape[1] + 0.0 * gpus)
 
     numbers = np.unique(gpus)
-    return {
-        "fewer": np.append(0, numbers)[np.searchsorted(numbers, gpus)],
-        "mean": mean,
-        "at": lambda figure, number: take(figure, number, batch),
-        "single": lambda figure, size: take(figure, 1, of(size).low),
-    }
+    fewer = np.append(0, numbers)[np.searchsorted(numbers, gpus)]
+    return {"fewer": fewer, "mean": mean, "at": at}
 
 
 @dataclass
@@ -195,18 +159,16 @@ def formulas(quantity: str) -> list[tuple[str, str]]:
 
 
 def verdicts(cells: Cells) -> dict[str, Verdict]:
-    """Return a verdict on each quantity; set `part`, `moving`, `K` and `rated` in `cells.names`.
-
-    Without a stated number of parameters, K is taken from the model that most bandwidths fit.
-    """
+    """Return a verdict on each quantity; set `part` and `moving` in `cells.names`."""
     names, each = cells.names, dict[str, Verdict]()
 
-    def judge(quantity: str, **more: Interval) -> Verdict:
-        every = [
+    def judge(quantity: str, *options: dict[str, Interval]) -> None:
+        values = [
             (note, cells.evaluate(formula, **more) + names["N"] * 0.0)
+            for more in options or [{}]
             for formula, note in formulas(quantity)
         ]
-        return Verdict(quantity, names[quantity], every, cells.several)
+        each[quantity] = Verdict(quantity, names[quantity], values, cells.several)
 
     def part(value: Interval) -> Interval:
         """Return the compute `value`, or the printed one where that is right."""
@@ -215,23 +177,10 @@ def verdicts(cells: Cells) -> dict[str, Verdict]:
 
     names["part"] = part
     for quantity in ("compute", "speedup", "efficiency", "rate", "communication"):
-        each[quantity] = judge(quantity)
-    comm = each["communication"]
-    width = np.nanmax(comm.printed.high - comm.printed.low, initial=0.0) / 2 or 0.1
-    rest = Interval(comm.right.ends + np.array([[-width], [width]]))
-    names["moving"] = comm.printed.or_else(rest)
-    chained = [names["moving"], *(value for note, value in comm.values if not note)]
-    options = [names["K"]]
-    if not names["K"].known.any() and not names["bytes"].known.any():
-        options += [of(4.0 * count) for count in FORMULAS["parameters"].values()]
-    fits = list[Verdict]()
-    for size in options:
-        judged = [judge("bandwidth", moving=moving, K=size) for moving in chained]
-        fits.append(replace(judged[0], values=[value for one in judged for value in one.values]))
-    best = max(range(len(fits)), key=lambda i: fits[i].agrees.sum())
-    if fits[best].agrees.sum() <= max(1, fits[0].printed.known.sum() / 2):
-        best = 0
-    each["bandwidth"], names["K"] = fits[best], options[best]
-    names["rated"] = each["bandwidth"].right
-    each["utilization"] = judge("utilization")
+        judge(quantity)
+    one = each["communication"]
+    width = np.nanmax(one.printed.high - one.printed.low, initial=0.0) / 2 or 0.1
+    names["moving"] = one.printed.or_else(one.right + Interval(np.array([[-width], [width]])))
+    options = [names["moving"], *(value for note, value in one.values if not note)]
+    judge("bandwidth", *({"moving": value} for value in options))
     return each

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from grader.formulas import FORMULAS, TITLE, Cells, Verdict, formulas, of_strategy, verdicts
-from grader.intervals import UNKNOWN, Interval, of
-from grader.study import Study
+from grader.formulas import TITLE, Cells, Verdict, formulas, of_strategy, verdicts
+from grader.intervals import UNKNOWN, Interval
+from grader.study import FORMULAS, Study
 from scaling.config.stored import read_config
 
 SEVERITIES = ["error", "warning", "info"]
@@ -20,8 +20,7 @@ CHANCE, SPREAD = -math.log(0.05), 4.0
 LEAST = 3
 """Least number of figures that a slip has to explain, of which two differ."""
 WHOLE, TRIED, LARGE = 1.6, 40, 500
-"""Gain in evidence of a whole column; most values of M, B or G; most cells to look for gaps in."""
-LAB = of(4.0 * FORMULAS["parameters"]["resnet18-cifar"])
+"""Gain in evidence of a whole column; most values of M or B; most cells to look for gaps in."""
 ALIKE = {"ring": "sent", "W": "T", "W1": "T1"}
 TIME = re.compile(r"\b([TW])(?=1?\b)")
 SLIPS = read_config(Path(__file__).with_name("slips.yaml"))
@@ -74,30 +73,30 @@ class Judgement:
 
 
 @np.errstate(all="ignore")
-def judge(study: Study, every: list[Study], images: int) -> Judgement:
-    """Return a judgement on each figure and time of `study`, whose file has `every` study.
+def judge(study: Study, images: int) -> Judgement:
+    """Return a judgement on each figure and time of a study.
 
     Batch sizes are per GPU unless their header says otherwise, or says nothing and more figures
     follow if batch sizes are of all GPUs together.
     """
-    judgement = _judged(study, every, images)
+    judgement = _judged(study, images)
     sizes = study.rows["batch_size"] / study.rows["gpus"]
     unsaid = not (study.batch_stated or study.global_batch) and (sizes == sizes.round()).all()
     if judgement.wrong and unsaid:
         other = replace(study, rows=study.rows.assign(batch_size=sizes.astype(int)))
-        again = _judged(other, every, images)
+        again = _judged(other, images)
         if again.wrong < judgement.wrong and again.right > judgement.right + 2:
             judgement = again
-            cells = of_strategy(other, study.strategies[0], every, images)
+            cells = of_strategy(other, study.strategies[0], images)
             judgement.findings.append(Finding("batch_of_all", cells, cells.several))
     judgement.findings.sort(key=lambda one: SEVERITIES.index(one.severity))
     return judgement
 
 
-def _judged(study: Study, every: list[Study], images: int) -> Judgement:
+def _judged(study: Study, images: int) -> Judgement:
     judgement = Judgement()
     for strategy in study.strategies:
-        cells = of_strategy(study, strategy, every, images)
+        cells = of_strategy(study, strategy, images)
         _judge_figures(judgement, study, cells)
         for name in (name for name, slip in SLIPS.items() if "when" in slip):
             place, *shown = map(cells.evaluate, SLIPS[name]["when"])
@@ -135,7 +134,7 @@ def _judge_figures(judgement: Judgement, study: Study, cells: Cells) -> None:
             cells.names["T"].known & ~one.printed.known & cells.several & one.printed.known.any()
         )
         remarks = [("nearly", near), ("unexplained", left & ~near), ("open", doubt)]
-        remarks += [("blank_figure", blank & cells.names["own_row"]), *one.remarks()]
+        remarks += [("blank_figure", blank & cells.own), *one.remarks()]
         for remark, place in remarks:
             judgement.findings.append(Finding(remark, cells, place, one.printed, one.right, name))
         reason = FORMULAS["unchecked"].get(name, "no time, or no T(1,b), stands beside it")
@@ -195,7 +194,7 @@ def _other_time(cells: Cells, figures: dict[str, Interval], doubtful: np.ndarray
 
 def _missing(cells: Cells) -> Iterator[Finding]:
     """Yield a finding on combinations of numbers of GPUs and batch sizes without a row."""
-    there = set(zip(cells.gpus[: cells.count].tolist(), cells.batch.tolist(), strict=False))
+    there = set(zip(cells.gpus[cells.own].tolist(), cells.batch[cells.own].tolist(), strict=True))
     gpus, batches = (sorted(set(each)) for each in zip(*there, strict=True))
     fitting = ((n, b) for n in gpus for b in batches if n * b <= cells.images)
     gaps = [cell for cell in fitting if cell not in there]
@@ -261,32 +260,31 @@ def _readings(
     cells: Cells, one: Verdict, suspects: np.ndarray
 ) -> Iterator[tuple[tuple[str, str], Interval]]:
     """Yield slips, each with its rule, and all figures with it; those that meet no figure not."""
-    unknown = one.quantity == "bandwidth" and not cells.names["K"].known.any()
-    names: dict[str, Any] = {"K": LAB} if unknown else {}
     for text, _ in formulas(one.quantity):
         formula = re.sub(r"part\((.*)\)$", r"\1", text)
-        value, parts = cells.evaluate(formula, **names), re.findall(r"\b[A-Za-z]\w*", formula)
+        value, parts = cells.evaluate(formula), set(re.findall(r"\b[A-Za-z]\w*", formula))
+        # Without a number of bytes none can be wrong.
+        parts -= set() if cells.names["K"].known.any() else {"K"}
         for slip, part, change in _changes(cells):
-            for name in dict.fromkeys(parts) if part not in (one.quantity, "any") else [part]:
+            for name in [part] if part in (one.quantity, "any") else sorted(parts):
                 if ALIKE.get(name, name) != part or change == one.quantity:
                     continue
                 swapped = TIME.sub(lambda time: {"T": "W", "W": "T"}[time[1]], change)
                 changed = swapped if name.startswith("W") else change
                 is_part = name in parts and name in cells.names
-                right = cells.evaluate(name, **names) if is_part else value
-                values = cells.evaluate(changed, **names, value=right)
+                right = cells.names[name] if is_part else value
+                values = cells.evaluate(changed, value=right)
                 if name in parts:
-                    values = cells.evaluate(formula, **names | {name: values})
+                    values = cells.evaluate(formula, **{name: values})
                 if (one.printed.meets(values) & suspects).any():
                     yield slip, values
 
 
 def _changes(cells: Cells) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Yield each slip and rule, the part that it changes, and the formula, without M, B and G."""
+    """Yield each slip and rule, the part that it changes, and the formula, without M and B."""
     every = {
         "M": np.unique(cells.gpus[cells.gpus > 1]).tolist(),
         "B": np.unique(cells.batch[cells.gpus == 1]).tolist(),
-        "G": cells.others,
     }
     for name, slip in SLIPS.items():
         for part, rules in slip.items():
@@ -295,6 +293,5 @@ def _changes(cells: Cells) -> Iterator[tuple[tuple[str, str], str, str]]:
                     letter = next((one for one in every if re.search(rf"\b{one}\b", text)), "")
                     for one in every.get(letter, [letter])[:TRIED]:
                         of_one = f"{rule} ({one})".strip() if letter else str(rule)
-                        value = str(one).replace("\\", "")
-                        change = re.sub(rf"\b{letter}\b", value, text) if letter else text
+                        change = re.sub(rf"\b{letter}\b", str(one), text) if letter else text
                         yield (name, of_one), part, change

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import numpy as np
 
-from grader.formulas import FORMULAS, QUESTION, TITLE
+from grader.formulas import QUESTION, TITLE
 from grader.judge import Finding, Judgement, judge
-from grader.study import CIFAR10_TRAIN_IMAGES, Study, read_folder
+from grader.study import CIFAR10_TRAIN_IMAGES, FORMULAS, Study, read_folder
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
@@ -157,7 +157,6 @@ def main(folders: tuple[Path, ...], output: Path) -> None:
         each = read_folder(folder)
         if lost := [note for one in each for note in one.notes if "left out" in note]:
             raise UserError(f"{folder}/timings.csv, {lost[0]}")
-        judged = ((one, judge(one, each, CIFAR10_TRAIN_IMAGES)) for one in each)
-        studies += [Judged(one, str(folder), of) for one, of in judged]
+        studies += [Judged(one, str(folder), judge(one, CIFAR10_TRAIN_IMAGES)) for one in each]
     index = [one.overview(f"#{one.id}") for one in studies]
     write(output, "Published studies, replayed and audited", index, studies)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
-from grader.tables import Record, Tables, read
+from grader.tables import TEMPLATE, Record, Tables, read
 from grader.words import WORDS, Figure, count, figure, head, named
 from scaling.config.stored import read_config
 from scaling.core import files
@@ -22,9 +22,11 @@ MOST_STUDIES = 100
 KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 """Endings of files that may hold a table."""
 NOT_STATED = "not stated"
-TIMES = ["epoch", "training", "loading", "least", "most", "rate", "peak", "bytes", "iterations"]
-FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth", "utilization"]
+TIMES = ["epoch", "training", "loading", "least", "most", "rate", "bytes", "iterations"]
+TIMES += ["elsewhere"]
+FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth"]
 VALUES = [*TIMES, *FIGURES]
+FORMULAS = read_config(Path(__file__).with_name("formulas.yaml"))
 CELL = ["strategy", "gpus", "batch_size"]
 GROUPS = ["study", "hardware", "model", "recipe"]
 """Columns whose values separate the studies of a file."""
@@ -33,7 +35,7 @@ GROUPS = ["study", "hardware", "model", "recipe"]
 class Description(Section):
     """An entry of studies.yaml: what is known of a study besides its tables.
 
-    If `ring`, DataParallel sends the bytes of a ring; `peak` is GB/s, or GB/s by number of GPUs.
+    If `ring`, DataParallel sends the bytes of a ring.
     """
 
     title: str = ""
@@ -41,21 +43,19 @@ class Description(Section):
     units: str = NOT_STATED
     doubts: list[str] = Field(default_factory=list)
     ring: bool = False
-    peak: float | dict[int, float] | None = None
 
 
 @dataclass(frozen=True)
 class Study:
     """A study as printed; `rows` has a `Figure` or None per configuration and quantity.
 
-    `sweep`: more one-GPU times by batch size; `notes`: what was not read; `parameters`: low, high.
+    `notes`: what was not read; `parameters`: low, high.
     `global_batch`: headers give the batch of all GPUs; `measured`: a trace gave time parts.
     """
 
     name: str
     rows: pd.DataFrame
     description: Description = field(default_factory=Description)
-    sweep: dict[int, Figure] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     model: str = NOT_STATED
     parameters: tuple[float, float] | None = None
@@ -78,19 +78,15 @@ class Study:
 
 
 def read_folder(path: Path) -> list[Study]:
-    """Return the studies of a file, or of a folder's timings.csv, batch_sweep.csv and studies.yaml.
+    """Return the studies of a file, or of a folder's timings.csv and studies.yaml.
 
     Raises UserError, with the file and line, if no row of the file can be read.
     """
     if path.is_file():
         return read_file(path)
     studies, again, yaml = read_file(timings(path)), path / "batch_sweep.csv", path / "studies.yaml"
-    for one in read_file(again) if again.exists() else []:
-        if one.name not in [study.name for study in studies]:
-            raise UserError(f"{again}: timings.csv has no study {one.name}; name one it has")
-        rows = one.rows.query("gpus == 1")
-        sweep = dict(zip(rows["batch_size"], rows["epoch"], strict=True))
-        studies = [replace(x, sweep=sweep) if x.name == one.name else x for x in studies]
+    if again.exists():
+        raise UserError(f"{again} is not read; {TEMPLATE}, in timings.csv for its times too")
     entries = read_config(files.regular(yaml, within=path)) if yaml.exists() else {}
     for name, entry in entries.items():
         of = Description.of(entry, f"description of {name} in {yaml}")
@@ -127,11 +123,10 @@ def read_file(path: Path) -> list[Study]:
     if len(groups) > MOST_STUDIES:
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; split the file")
     heads = [*file.heads, head(file.text)]
-    peaks = (re.search(r"([\d.]+) ?GB/s", one.text) for one in heads if one.field == "utilization")
     per_gpu = any(re.search("per|/|local", one.text) for one in heads if one.batch)
     traced = any(re.search("trace|profil|exposed|idle|messages", one.words) for one in heads)
     stem = path.parent.name if path.stem.lower() == "timings" else path.stem
-    peak, studies = next((float(one[1]) for one in peaks if one), None), list[Study]()
+    studies = list[Study]()
     for _, group in groups:
         of = {name: ", ".join(sorted({*map(str, group[name])} - {""})) for name in GROUPS}
         name = "-".join(filter(None, (of[name] for name in ("study", *varied)))) or stem
@@ -140,7 +135,7 @@ def read_file(path: Path) -> list[Study]:
             Study(
                 re.sub(r"[^\w.-]+", "-", name).strip("-.") or "study",
                 _rows(records, file.notes),
-                Description(hardware=of["hardware"] or NOT_STATED, peak=peak),
+                Description(hardware=of["hardware"] or NOT_STATED),
                 model=of["model"] or NOT_STATED,
                 parameters=_parameters(records, file.text),
                 global_batch=all(one["global"] for one in records),
@@ -149,6 +144,11 @@ def read_file(path: Path) -> list[Study]:
                 template=bool(of["study"]),
             )
         )
+    for one in studies:
+        others = [each.rows.query("gpus == 1") for each in studies if each is not one]
+        single = pd.concat([one.rows[:0], *others]).drop_duplicates("batch_size")
+        times = single.set_index("batch_size")["epoch"].to_dict()
+        one.rows["elsewhere"] = [times.get(size) for size in one.rows["batch_size"]]
     return [replace(one, notes=tuple(dict.fromkeys(file.notes))) for one in studies]
 
 
@@ -174,10 +174,20 @@ def _complete(file: Tables) -> None:
 
 
 def _parameters(records: list[Record], text: str) -> tuple[float, float] | None:
-    """Return the range of numbers of parameters that round to the printed one; None if missing."""
-    words = re.search(r"([\d.,]*\d ?[kKM]?) (?:million )?(?:trainable )?param", text)
+    """Return the range of numbers of parameters that round to the printed one; None if missing.
+
+    The name of a model of formulas.yaml states its number.
+    """
+    # The comma may have been a separator of fields.
+    words = re.search(
+        r"((?:\d{1,3}(?:[ ,]\d{3})+|[\d.]*\d) ?[kKM]?) (?:million )?(?:trainable )?param", text
+    )
     stated = next((str(one["parameters"]) for one in records if one.get("parameters")), "")
-    shown = figure(stated or (words[1] if words else ""), head("parameters"))
+    number = re.sub(r" (?=\d)", ",", words[1]) if words else ""
+    shown = figure(stated or number, head("parameters"))
+    known = {FORMULAS["parameters"].get(one.get("model")) for one in records} - {None}
+    if not shown and len(known) == 1:
+        shown = Figure(known.pop(), 1.0)
     around = shown.unit / 2 if shown and shown.unit > 1 else 0.0
     return (shown.value - around, shown.value + around) if shown else None
 

@@ -2,8 +2,10 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -75,14 +77,20 @@ def read(path: Path) -> Tables:
 def _lines(path: Path) -> Iterator[Row]:
     """Yield the lines of a text file as fields: Markdown, or CSV with any separator."""
     lines = _decoded(path).splitlines() or [""]
-    if path.suffix == ".md" or any(line.lstrip().startswith("|") for line in lines):
+    markdown = path.suffix == ".md" or any(line.lstrip().startswith("|") for line in lines)
+    separator = "|" if markdown else max("\t;,", key=lambda x: _most_alike(x, lines))
+    if stated := re.fullmatch(r'(?i)"?sep=(.)"?', lines[0]):
+        separator, lines[0] = stated[1], ""
+    table = "\n".join(line for line in lines if separator in line)
+    commas = separator == ";" or re.search(r"\d,(?!\d{3}(?!\d))\d", table)
+    if separator != "," and commas and not re.search(r"\d\.\d", table):
+        in_table = partial(re.sub, r"(?<=\d),(?=\d)", ".")
+        lines = [in_table(line) if separator in line else line for line in lines]
+    if markdown:
         for number, line in enumerate(lines, 1):
             if not ("|" in line and re.fullmatch(r"[|:+=\s-]*-[|:+=\s-]*", line)):
                 yield number, [x.strip() for x in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
         return
-    separator = max("\t;,", key=lambda x: (sum(x in line for line in lines), lines[0].count(x)))
-    if stated := re.fullmatch(r'(?i)"?sep=(.)"?', lines[0]):
-        separator, lines[0] = stated[1], ""
     try:
         rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
     except csv.Error:
@@ -94,6 +102,12 @@ def _lines(path: Path) -> Iterator[Row]:
         if len(row) > MOST_COLUMNS:
             raise UserError(f"{path}, line {number}: more than {MOST_COLUMNS:,} columns")
     yield from ((number, [one.strip() for one in row]) for number, row in enumerate(rows, 1))
+
+
+def _most_alike(separator: str, lines: list[str]) -> int:
+    """Return how many lines have the commonest number of separators."""
+    counts = Counter(line.count(separator) for line in lines if separator in line)
+    return max(counts.values(), default=0)
 
 
 def _decoded(path: Path) -> str:
@@ -176,12 +190,11 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
     skipped = [
         f"`{x.text}`" for j, x in others if x.field not in IDENTITY and any(y[j] for _, y in rows)
     ]
-    tables.notes += [f"not read: {', '.join(skipped)}"] * bool(skipped)
+    tables.notes += [f"not checked: {', '.join(skipped)}"] * bool(skipped)
     keys = {one.field: j for j, one in others if one.field in IDENTITY}
     if "batch_size" in keys:
         keys.pop("global_batch", None)
     epochs = any(one.text.lower() == "epoch" for one in heads)
-    comma = _decimal_comma(plain(cells[j]) for _, cells in rows for j, _ in columns)
     about: Record = {}
     for line, cells in rows:
         given = {
@@ -193,17 +206,9 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
         if "gpus" not in about and (match := IN_WORDS.search(about.get("recipe", ""))):
             about |= {"gpus": match[1], "recipe": about["recipe"].replace(match[0], "")}
         try:
-            tables.records += _records(about, [(one, cells[j]) for j, one in columns], comma)
+            tables.records += _records(about, [(one, cells[j]) for j, one in columns])
         except UserError as error:
             tables.notes.append(f"line {line}{error}; the row is left out")
-
-
-def _decimal_comma(texts: Iterable[str]) -> bool:
-    """Return whether commas are decimal: one cannot separate thousands, and there is no point."""
-    texts = [*texts]
-    commas = [one for one in texts if re.fullmatch(r"[-−]?\d+,\d+\D*", one)]
-    sure = [one for one in commas if not re.fullmatch(r"[-−]?[1-9]\d{0,2},\d{3}\D*", one)]
-    return bool(sure) and not any(re.search(r"\d\.\d", one) for one in texts)
 
 
 def _quantities(heads: list[Head], caption: Head) -> list[tuple[int, Head]]:
@@ -233,14 +238,14 @@ def _quantities(heads: list[Head], caption: Head) -> list[tuple[int, Head]]:
     return columns
 
 
-def _records(about: Record, cells: list[tuple[Head, str]], comma: bool) -> list[Record]:
+def _records(about: Record, cells: list[tuple[Head, str]]) -> list[Record]:
     """Return a row's records, one for each number of GPUs and batch size in its headers."""
     records = dict[Any, Record]()
     for one, written in cells:
         record, text = records.setdefault((one.gpus, one.batch), {**about}), plain(written)
         record |= {"gpus": one.gpus} if one.gpus else {}
         record |= {"batch_size": one.batch} if one.batch else {}
-        value = figure(text, one, comma)
+        value = figure(text, one)
         if value is None and re.fullmatch(WORDS["missing"], text.lower()):
             continue
         if value is None or (one.field in POSITIVE and not 1e-7 < value.value < 1e12):

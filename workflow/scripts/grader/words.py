@@ -36,6 +36,7 @@ FIGURE = re.compile(
 )
 MINIMUM = re.compile(r"(?i)\bmin_|(?<!_in)_min(?=_|\b)")
 """What is no unit: `min_time`, `speedup_min`; `time_min` may be minutes, `time_in_min` is."""
+SPLIT = re.compile(r"_|(?<=[a-z])(?=[A-Z][A-Za-z])")
 CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d(?:\.\d*)?)")
 SPELLED = re.compile(r"(?:(\d+) ?h(?:ours?)?)? ?(?:(\d+) ?m(?:in)?)? ?(\d+(?:\.\d*)?) ?s(?:ec)?")
 
@@ -75,7 +76,7 @@ def unit(text: str) -> float | None:
 def head(text: str) -> Head:
     """Return the meaning of a header: quantity, unit, and number of GPUs or batch size if any."""
     text = plain(text)
-    words = re.sub(r"([a-z])([A-Z])", r"\1 \2", text.replace("_", " ")).lower()
+    words = SPLIT.sub(" ", text).lower()
     words = REFERENCE.sub("", words.replace("printed ", "").replace("-", " "))
     number = dict.fromkeys(("batch", "gpus"))
     for name, pattern in (("batch", OF_BATCH), ("gpus", OF_GPUS)):
@@ -84,7 +85,7 @@ def head(text: str) -> Head:
             words = words.replace(match[0], " ")
     words = re.sub(r"\s+", " ", re.sub(r"[()\[\]:,|·]", " ", words)).strip()
     field = next((name for name, pattern in FIELDS if pattern.search(words)), "")
-    factor = unit(MINIMUM.sub("", text).replace("_", " "))
+    factor = unit(SPLIT.sub(" ", MINIMUM.sub("", text)))
     return Head(text, field, words, factor, number["gpus"], number["batch"])
 
 
@@ -110,10 +111,8 @@ def named(kind: str, text: str) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def figure(text: str, of: Head, comma: bool = False) -> Figure | None:
+def figure(text: str, of: Head) -> Figure | None:
     """Return the number in a field, in s, GB/s, images/s or percent; None if it is not a number."""
-    if comma:
-        text = text.replace(".", "").replace(",", ".")
     if clock := CLOCK.fullmatch(text) or SPELLED.fullmatch(text):
         hours, minutes, seconds = clock.groups()
         if minutes or hours:
