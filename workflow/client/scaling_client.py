@@ -25,12 +25,12 @@ RANKS = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"
 
 
 def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
-    """Print a line of JSON: epoch `number` (from 0 or 1, in order) has ended.
+    """Print a line of JSON which says that epoch `number` (from 0 or 1, in order) has ended.
 
-    `seconds` is the epoch's time; the default is the time since the previous call or, at first, the
-    import. Waits for the GPU. `samples` counts the training samples of all ranks, `loss` is their
-    mean training loss, `test_accuracy` a fraction from 0 to 1; None is unknown. Only rank 0 prints,
-    except if `step` is used: then every rank prints.
+    `seconds` is the epoch's duration; by default, the time since the previous call or, at first,
+    since the import. The function waits for the GPU. `samples` counts the training samples of all
+    ranks, `loss` is their mean training loss, `test_accuracy` a fraction from 0 to 1; None means
+    unknown. Only rank 0 prints; if `step` is used, every rank prints.
     """
     global _before, _waited
     torch = _gpu()
@@ -96,7 +96,7 @@ def _rank():
 
 
 def _print(line):
-    """Print `line` in one write; a line feed comes first, as a progress bar may be on the line."""
+    """Print `line` after a line feed, in one write, because a progress bar may be on the line."""
     global _introduced
     text = ""
     if not _introduced and _rank() == 0:

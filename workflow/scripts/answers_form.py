@@ -1,4 +1,4 @@
-"""Write a study's answers in the order of a course's form, with the points of each question."""
+"""Write a study's answers in the order of a course's form, with the points per question."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from scaling.report.page import REPORT
 
 
 def arranged(text: str, points: dict[str, float]) -> str:
-    """Return the answers in `text` in the order of the form; a missing one reads "Not measured"."""
+    """Return the answers in `text` in the order of the form; missing ones read "Not measured"."""
     head, *sections = re.split(r"(?m)^## ", text)
     names = {section.partition(":")[0]: section for section in sections}
     # Part B of the answers are all questions B1, B2 … of a form.

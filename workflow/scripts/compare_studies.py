@@ -1,9 +1,9 @@
 """Compare two studies by configuration: A is the baseline, B the contender.
 
-Each is the name of a study in studies/, or a results folder; `folder:recipe` is one of its recipes.
+A and B are names of studies in studies/, or results folders; `folder:recipe` selects one recipe.
 Two recipes of one study are compared by pairs of runs. With `fail`, the exit status is 0 if no
-configuration of B is slower; 1 for an error; 2 if one is slower by more than `fail` and more than
-noise; 3 if a configuration cannot be judged (other machines, other work, or a single run).
+configuration of B is slower; 1 for an error; 2 if one is slower by more than `fail` and by more
+than noise; 3 if one cannot be judged (other machines, other work, or a single run).
 """
 
 import re
@@ -81,7 +81,7 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
 
 
 def timed(runs: list[Run], name: str = "") -> schema.StudyTables:
-    """Return tables of times and provenance; unless "", `name` replaces the recipe of `runs`."""
+    """Return tables of times and provenance of `runs`. If not "", `name` replaces their recipe."""
     times = settle(timing(runs), runs, commands(runs))[0]
     tables = {"timing": times, "provenance": provenance(runs)}
     renamed = {"recipe": name} if name else {}
@@ -97,10 +97,10 @@ def limit_of(text: str) -> float:
 
 
 def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
-    """Return the exit status, and the configurations of both studies with columns that decide it.
+    """Return the exit status, and a table of the configurations that both studies measured.
 
-    `slower` is the fraction by which B is slower, `slower_low` to `slower_high` its 95 % interval;
-    `failed` is whether B is slower by more than `limit` and more than noise.
+    Column `slower` is the fraction by which B is slower, with the 95 % interval `slower_low` to
+    `slower_high`; `failed` is whether B is slower by more than `limit` and by more than noise.
     """
     both = table[~table["verdict"].isin(["only in A", "only in B"])].reset_index(drop=True)
     ends = {"slower": "ratio", "slower_low": "high", "slower_high": "low"}
@@ -128,7 +128,7 @@ def markdown(rows: pd.DataFrame) -> str:
 
 
 def summary(found: pd.DataFrame) -> str:
-    """Return `12 matched configurations: 9 faster, 3 unclear, 2 only in A; median ratio 1.03×`."""
+    """Return one line: `12 matched configurations: 9 faster, 3 unclear; median ratio 1.03×`."""
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
     verdicts = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
     ratio = f"; median ratio {fmt.times(known.median())}" if len(known) else ""

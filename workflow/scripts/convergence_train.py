@@ -1,8 +1,8 @@
 """Train all large-batch techniques at one global batch, and write a record of each.
 
-A technique is trained with several learning rates around that of its rule, then at the best of them
-(by validation loss, else training loss) with every seed. Runs follow one another in one process on
-one device, with a micro-batch for each GPU that would share the global batch.
+Each technique is trained at several learning rates around the rate of its scaling rule, then with
+every seed at the rate with the lowest validation loss (or else training loss). One process trains
+all runs on one device, with a micro-batch for each GPU that would share the global batch.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ from scaling.launch import lease
 from scaling.registry.update_rule import Technique, uneven
 
 OF_A_RUN = {"epochs", "seeds", "factors", "more_factors"}
-"""Options of a study that determine which runs exist, but not the result of any run."""
+"""Options of a study that determine which runs exist, but not the result of a run."""
 
 
 @command_line.script

@@ -1,4 +1,4 @@
-"""Measure a machine (state, peak rates, links), or the synchronization of ranks; not runs.
+"""Measure a machine (its state, peak rates and links), or the synchronization of ranks.
 
 python workflow/scripts/measure.py '{"check": {"output": "check.json", "device": "cpu"}}'
 """
@@ -15,7 +15,7 @@ from scaling.synchronization.plan import Plan
 
 
 def check_machine(check: MachineCheck) -> None:
-    """Check the machine and write check.json; UserError if it would distort results."""
+    """Check the machine and write check.json; UserError if the machine is unfit to measure."""
     device = environment.resolve_device(check.device)
     surroundings = environment.describe(device)
     if device == "cpu" or not check.products:
@@ -56,7 +56,7 @@ def measure_peaks(probe: Probe) -> None:
 
 
 def sweep_messages(sweep: Sweep) -> None:
-    """Time all-reduces of many sizes; write sweep.json, without sizes after the time limit."""
+    """Time all-reduces of many sizes and write sweep.json, at the time limit an incomplete one."""
     name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
     about: dict[str, Any] = {"name": name, "processes": count, "keep": "row"}
     found = measure.run("scaling.instruments.allreduce:start", sweep, **about)

@@ -38,7 +38,7 @@ def main(
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> None:
-    """Draw `figures`; write page and answers from tables, claims (in `results`) and run records.
+    """Draw `figures`; write page and answers from tables, records of runs, and claims in `results`.
 
     `partial` allows missing runs. The page's top mentions `side_by_side` and `replayed_from`.
     """

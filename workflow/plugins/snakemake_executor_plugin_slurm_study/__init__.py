@@ -1,7 +1,7 @@
-"""Extends Snakemake's Slurm executor, so that no job is lost: `executor: slurm-study`.
+"""Extends Snakemake's Slurm executor, so that no job is lost (`executor: slurm-study`).
 
-Written for snakemake-executor-plugin-slurm 2.8.0, whose limits docs/upstream.md lists. Imports
-nothing of the study, as Snakemake imports this module before it reads a Snakefile.
+Written for snakemake-executor-plugin-slurm 2.8.0; docs/upstream.md lists the limits of that
+plug-in. Imports nothing of the study, as Snakemake imports this module before a Snakefile.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes
 SETTLING_SECONDS = 5
 """Seconds to wait before jobs are resubmitted, as Slurm may still accept the first submission."""
 SOON_FORGOTTEN_SECONDS = 30
-"""If Slurm remembers ended jobs for fewer seconds, a query of the queue may come too late."""
+"""If Slurm forgets ended jobs sooner, the next query of the queue may miss their states."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class ExecutorSettings(slurm.ExecutorSettings):
 
 
 class Executor(slurm.Executor):
-    """Submits jobs like its base class, but queries their states by squeue and job ids."""
+    """Submits jobs like its base class, but queries their states with squeue, by job id."""
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         try:
@@ -82,7 +82,7 @@ class Executor(slurm.Executor):
         return f"{super().get_partition_arg(job)} --job-name={shlex.quote(job_name(job))} {extra}"
 
     def run_job(self, job: Any) -> None:
-        """Submit a job, or adopt it if it is in the queue; retry later if Slurm does not answer."""
+        """Submit a job, or adopt it if already queued; retry later if Slurm does not answer."""
         try:
             queued = queue("%j|%Z").items()
         except WorkflowError as error:
@@ -104,7 +104,7 @@ class Executor(slurm.Executor):
         self._again.append(job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
-        """Report a failed job; after a temporary failure to submit it, resubmit it instead."""
+        """Report a failed job; but submit it again if its submission failed temporarily."""
         reason = (msg or "").partition("\n    sbatch call:")[0]
         if job_info.external_jobid is None and PASSES.search(reason):
             self._submit_again(job_info.job, reason)
@@ -176,7 +176,7 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return state and `column` of squeue for each job of this user, also ended ones, by id."""
+    """Return (state, `column`) of squeue by job id, for all jobs of this user, also ended ones."""
     options = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
     lines = answer("squeue", "--noheader", *options).splitlines()
     rows = (line.split("|", 2 + column.count("|")) for line in lines)

@@ -23,7 +23,7 @@ ASIDE_UP_TO = 512
 SUMS = 4
 """Number of sums per channel: values, squares, gradients, gradients · normalized values."""
 Twice = tuple[Tensor, Tensor]
-"""One array, returned as two results; see `FusedNorm.__call__`."""
+"""The same array as two results; `FusedNorm.__call__` explains why."""
 
 
 class FusedNorm(NamedTuple):
@@ -39,10 +39,10 @@ class FusedNorm(NamedTuple):
     def __call__(
         self, x: Tensor, residual: Tensor | None = None, residual_norm: "FusedNorm | None" = None
     ) -> Twice:
-        """Return relu(norm(x) + residual) twice, for `x` [images, channels, height, width].
+        """Return relu(norm(x) + residual), twice; `x` is [images, channels, height, width].
 
-        If given, `residual_norm` normalizes the residual. Both results are one array. If each is
-        used once, autograd passes two gradients, which a kernel adds without an extra pass.
+        If given, `residual_norm` normalizes the residual. Both results are one array: if each is
+        used once, autograd passes two gradients, and a kernel adds them without an extra pass.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
         parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
@@ -120,7 +120,7 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 class _Launch:
-    """Tile and grid sizes for activations like `x`: `each` has a block per tile, `shared` fewer."""
+    """Tile and grid sizes for `x`-like tensors: `each` has one block per tile, `shared` fewer."""
 
     def __init__(self, x: Tensor) -> None:
         channels = x.shape[1]
@@ -180,7 +180,7 @@ class _Convolution(torch.autograd.Function):
 class FusedResNet(nn.Module):
     """Computes `model` in training mode, on a GPU, in channels-last order.
 
-    Shares the model's parameters and running statistics; num_batches_tracked is not updated. The
+    Uses the model's parameters and running statistics, but does not update num_batches_tracked. The
     backward pass must end, and the norms' gradients must be read, before the next forward pass. If
     `compiled`, the head is compiled. Weight gradients are computed on the side stream `aside`.
     """

@@ -65,7 +65,7 @@ def _channel(COLUMNS: constexpr):
 
 @triton.jit
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return, per channel, mean, variance and 1/deviation of x, and the norm's scale and shift."""
+    """Return mean, variance and 1/deviation of x, and the norm's scale and shift, per channel."""
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
     variance = tl.maximum(tl.load(norm.sums + CHANNELS + channel) / rows - mean * mean, 0.0)
@@ -173,8 +173,8 @@ def sum_gradients(
 ):
     """Add sums over rows of g, the gradient before ReLU, and g · normalized x to `norm.sums`.
 
-    If NORMALIZED, also add to `residual_norm.sums`. If TWO (g is from `dy` + `other_dy`) or ADDED,
-    store `g`.
+    If NORMALIZED, add them to `residual_norm.sums`, too. If TWO (the gradient is `dy` + `other_dy`)
+    or ADDED, store g.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -231,7 +231,7 @@ def gradient_of_values(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write dx (arXiv:1502.03167, section 3) from g or rectified dy; if NORMALIZED, dresidual."""
+    """Write dx (arXiv:1502.03167, section 3) from the gradient; if NORMALIZED, also dresidual."""
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     gradient = tl.load(dy + offsets, mask=exists).to(tl.float32)

@@ -1,4 +1,4 @@
-"""Question 4: what accuracy large batches cost after the same number of epochs, and what helps."""
+"""Question 4: how much accuracy large batches cost after equal epochs, and what helps."""
 
 import math
 from dataclasses import replace
@@ -18,7 +18,7 @@ OTHER_UPDATES = "muon |lars "
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Return the best techniques' accuracy, or else that of the largest batch; and all claims."""
+    """Return the answer to Q4: accuracy of the best techniques or the largest batch, and claims."""
     claims = _of_cells(tables)
     text = _best_techniques(tables.remedies)
     if claims and not text:
@@ -29,7 +29,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
-    """Return a sentence: best SGD at the smallest batch, best technique at each larger batch."""
+    """Return a sentence on SGD at the smallest batch, and the best technique at larger ones."""
     small, *larger = sorted(set(table["global_batch"])) or [0]
     sgd = best(table, small, sgd=True)
     found = [row for batch in larger if (row := best(table, batch))]
@@ -45,7 +45,7 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row with the best validation accuracy at a batch and equal epochs, or None."""
+    """Return the row with the best validation accuracy at a batch and equal epochs; else None."""
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
     equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)
@@ -114,8 +114,8 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Return a claim of non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005).
 
-    A best rate at an end of its sweep might be improved. If it is the technique's, the claim cannot
-    be refuted; if it is the reference's, the claim cannot be supported.
+    A best learning rate at the end of its sweep could be improved. At the end of the technique's
+    sweep, it prevents a refutation; at the end of the reference's sweep, it prevents support.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))
@@ -135,7 +135,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the difference in mean test accuracy; it has no interval after a non-finite loss."""
+    """Return the difference in mean test accuracy, without interval if a loss was not finite."""
     runs = tables.convergence.query("chosen == True")
     keys = ["remedy", "global_batch"]
     seeds = [

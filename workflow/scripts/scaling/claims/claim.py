@@ -23,13 +23,13 @@ HALF = 0.5
 NO_TRACE = (
     "Steps have no trace: a command or a CPU made them, or `training.instrumented_iterations` is 0."
 )
-"""Text of a claim that lacks traced steps."""
+"""Text of a claim that needs traced steps in a study that has none."""
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A verdict on a `Hypothesis` for a `configuration`, or a note on what to add to measure it."""
+    """A `verdict` on a hypothesis for one configuration; without data, it says what to add."""
 
     id: str
     question: str
@@ -43,7 +43,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A statement expected to hold, its `test`, and what (`more`) an unclear verdict needs."""
+    """A statement expected to hold, its test, and `more`, which an unclear verdict needs."""
 
     kind: str
     sentence: str
@@ -62,8 +62,8 @@ class Hypothesis:
     ) -> Claim:
         """Return the claim on configuration `about`: supported if `holds`, else refuted if `fails`.
 
-        With `parts`, tuples (row, holds, fails), it is "in part" if their verdicts differ. If a
-        verdict is unclear, the sentence ends with `unclear` or, by default, with "needs" and
+        `parts` are tuples (row, holds, fails); if their verdicts differ, the claim is "in part". If
+        a verdict is unclear, the sentence ends with `unclear` or, by default, with "needs" and
         `more`.
         """
         cells: dict[Verdict, list[str]] = {}
@@ -132,7 +132,7 @@ def spread(row: Any) -> str:
 
 
 def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
-    """Return two rows: with the smallest and with the largest value of `column`."""
+    """Return the row with the smallest and the row with the largest value of `column`."""
     low, high = table.loc[[table[column].idxmin(), table[column].idxmax()]].itertuples()
     return low, high
 

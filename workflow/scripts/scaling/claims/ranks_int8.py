@@ -34,7 +34,7 @@ PARAMETERS = Hypothesis(
 
 
 def order(tables: StudyTables) -> Answer:
-    """Return the answer to Q5: whether image orders repeat, without and with set_epoch."""
+    """Return the answer to Q5: whether epochs repeat an image order, with and without set_epoch."""
     drawn = tables.sampler[tables.sampler["sampler"] == "DistributedSampler"]
     if drawn.empty:
         return Answer(None, [REPEATS.missing(ADD)])
@@ -96,7 +96,7 @@ def replicas(tables: StudyTables) -> Answer:
 
 
 MARGIN = 1.0
-"""Percentage points of test accuracy that int8 may cost."""
+"""Maximum loss of test accuracy by int8 that the hypothesis allows, in percentage points."""
 
 LOSS = Hypothesis(
     "B-cost",

@@ -32,7 +32,7 @@ LARGER = Hypothesis(
     "1; refuted: slower, or the same to 1 %.",
 )
 FITS = 0.05
-"""Maximum relative residual of a step-time model that is printed."""
+"""A model of a step's time is printed only if its relative residuals are at most this."""
 
 
 def batches(tables: StudyTables) -> Answer:
@@ -95,7 +95,7 @@ def _model(cells: pd.DataFrame) -> str:
 
 
 def _waits(cells: pd.DataFrame) -> list[str]:
-    """Return [a sentence] on the first recipe that waits for data at least half an epoch, or []."""
+    """Return [a sentence] on the first recipe whose data wait is at least half an epoch, or []."""
     cells = cells[cells["loading_share"] >= HALF]
     for recipe, own in cells.groupby("recipe", sort=False):
         share = span(own["loading_share"])
@@ -191,14 +191,14 @@ PARTS = {
     "loading_share": "data wait",
     "unknown_share": "not traced",
 }
-"""Names of the parts of an epoch, in order, by the column of utilization.csv with their share."""
+"""Names of an epoch's parts, in order, by the column of utilization.csv that has their share."""
 NO_PEAK = (
     "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
 )
 WAITS_SHOWN = 0.05
 """Minimum share of an epoch for which the answer mentions waits for ranks."""
 COMPUTED = ["utilization", "slower_share"]
-"""Columns with the parts of an epoch in which kernels compute."""
+"""Columns of utilization.csv with the shares in which kernels compute."""
 COMPUTING = Hypothesis(
     "Q3.1-computing",
     "Computing takes most of an epoch on several GPUs.",
@@ -249,7 +249,7 @@ def _computing(name: str, shares: pd.DataFrame) -> Claim:
 
 
 def _parts(cell: Any) -> str:
-    """Return the shares of a row's epoch as text: computing, and each other part above 5 %."""
+    """Return the shares of one row's epoch as text: computing, and all other parts above 5 %."""
     others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
     texts = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
     return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *texts])}."
@@ -274,7 +274,7 @@ def bandwidth(tables: StudyTables) -> Answer:
 
 
 def _rates(rates: pd.DataFrame) -> str:
-    """Return sentences on the lowest and highest bandwidth, if no standalone one was measured."""
+    """Return sentences on the lowest and highest bandwidth, when no standalone one is known."""
     worst, best = extremes(rates, "bandwidth_gb_per_s")
     low, high = (fmt.significant(cell.bandwidth_gb_per_s) for cell in (worst, best))
     return (

@@ -24,7 +24,7 @@ LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
     """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed.
 
-    If `reads_images` is false, files of the dataset and extras need not exist on this machine.
+    If `reads_images` is false, the dataset's files and packages of extras may be missing.
     """
     known = _requested(config)
     of_images = (_path, _missing_extras) if reads_images else ()
@@ -40,7 +40,7 @@ def requested(config: dict[str, Any]) -> dict[str, Any]:
 def _requested(config: dict[str, Any]) -> Configuration:
     """Return the configuration with all defaults; UserError for wrong keys and types.
 
-    If `parts` has neither `scaling` nor `proofs`, `grid.gpus` becomes that of the other trainings.
+    Without `scaling` and `proofs` in `parts`, `grid.gpus` is replaced by the GPUs of other parts.
     """
     known = Configuration.of(config)
     requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
@@ -58,7 +58,7 @@ def _requested(config: dict[str, Any]) -> Configuration:
 
 
 def _needs_images(known: Configuration) -> bool:
-    """Return whether any job trains on the dataset's images; user commands alone do not."""
+    """Return whether any job trains on the dataset's images, unlike a user's own command."""
     of_engines = [name for name, options in _trained(known).items() if "command" not in options]
     return bool(of_engines) or known.parts != ["scaling"]
 
@@ -79,7 +79,7 @@ def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None
 
 
 def images_needed(config: dict[str, Any]) -> dict[str, int]:
-    """Return the minimum number of training images for each configuration key, by key."""
+    """Return the minimum number of training images that each configuration key requires."""
     needed = {
         "int8": ("quantization.calibration_images", config["quantization"]["calibration_images"]),
         "accuracy": ("convergence.held_out_images", config["convergence"]["held_out_images"] + 1),
@@ -88,7 +88,7 @@ def images_needed(config: dict[str, Any]) -> dict[str, int]:
 
 
 def drop_unsupported(config: dict[str, Any]) -> list[str]:
-    """Drop parts from `config` that its model or images do not allow; return the reasons."""
+    """Drop parts that the model or the images do not allow from `config`; return the reasons."""
     config |= requested(config)
     parts, messages = config["parts"], []
     if config["model"]["name"] != LAB_MODEL and "accuracy" in parts:
@@ -114,7 +114,7 @@ def _names(config: Configuration) -> Iterator[str]:
 
 
 def _recipes(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each mistake in recipes, also with respect to strategies and device."""
+    """Yield a sentence for each mistake in recipes, including a wrong strategy or device."""
     grid, full, used = config.grid, config.time_to_accuracy, _trained(config)
     in_grid = "scaling" in config.parts
     if "time_to_accuracy" in config.parts and "command" in used[full.recipe]:
@@ -168,7 +168,7 @@ def _path(config: Configuration) -> Iterator[str]:
 
 
 def _missing_extras(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each recipe that needs a package of `extras` which was deleted."""
+    """Yield a sentence for each recipe that needs a deleted package of `extras`."""
     for name, options in _trained(config).items():
         if options.get("fused_norms") and not registry.has_extra("kernels"):
             needs = f"recipes.{name}.fused_norms needs workflow/scripts/extras/kernels"

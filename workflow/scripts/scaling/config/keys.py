@@ -34,13 +34,14 @@ class Grid(types.Section):
     """Samples **per GPU** and step. A run that exceeds the memory is recorded as `oom`, a batch
     that exceeds the dataset as `infeasible`."""
     seeds: types.Some[types.Count]
-    """Seeds. Every configuration has one run per seed (and repeat)."""
+    """Seeds. Every configuration has one run per seed and repeat."""
     repeats: types.Few = 1
     """Runs of every configuration and seed; intervals need at least 2. Repeats may run on
     different machines, so each has a machine check, peaks and sweeps."""
     strong_scaling: bool = True
-    """`true` adds a configuration on the most GPUs that has the global batch of a configuration
-    on one GPU, unless the grid has such a pair: the one nearest to 128, as 2 × 64 for 1 × 128."""
+    """`true` adds a configuration on the most GPUs with the same global batch as one on one GPU,
+    unless the grid has such a pair: that with the global batch nearest to 128, as 2 × 64 for 1 ×
+    128."""
 
 
 def _off(value: Any) -> Any:
@@ -76,13 +77,13 @@ class TechniqueEntry(SweepOptions, types.Entry):
     """A recipe to train with large batches, and its learning rate sweep."""
 
     recipe: str
-    """A name in `recipes`. Only options of the update are used; its engine must have them."""
+    """A name in `recipes`. Its engine must have options of the update; only these are used."""
     name: Word
     """Name in tables, figures and paths; the default is the name of the recipe."""
 
 
 def _named(entries: Any) -> Any:
-    """Return `entries` with a `name` in each; a string becomes the entry of that recipe."""
+    """Return `entries`, each with a `name`. A string becomes an entry with this recipe."""
     if not isinstance(entries, list):
         return entries
     given = [{"recipe": one} if isinstance(one, str) else one for one in entries]
@@ -93,8 +94,8 @@ class Convergence(options.LargeBatches):
     global_batches: types.Some[Annotated[int, Ge(2)]]
     """Numbers of images per update, over all GPUs, at which each technique is trained."""
     accuracy_margin: types.Fraction
-    """The largest loss of test accuracy that still closes the gap to the reference (0.02: two
-    points): the whole interval of the difference must lie above it."""
+    """A technique closes the gap to the reference if the whole interval of its difference in
+    test accuracy lies above minus this (0.02: two points)."""
     recipes: Annotated[
         list[TechniqueEntry],
         BeforeValidator(_named, json_schema_input_type=list[str | TechniqueEntry]),
@@ -105,10 +106,10 @@ class Convergence(options.LargeBatches):
 
 
 class TimeToAccuracy(types.Section):
-    """Complete trainings by one recipe with strategy ddp, to time until a target accuracy."""
+    """Complete trainings by one recipe with strategy ddp, whose times the report compares."""
 
     recipe: str = "tuned"
-    """Recipe of all these trainings."""
+    """Recipe of all time-to-accuracy trainings."""
     accuracy: Annotated[float, Gt(0), Le(1)] = 0.89
     """Target test accuracy. Use 0.89 for CIFAR-10 from lossy images, 0.94 for the original."""
     gpus: types.Some[types.Positive] = Field(default=[1])
@@ -127,7 +128,7 @@ class Variant(Scheme, types.Entry):
     name: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*$", max_length=100)]
     """Name of the variant in tables, figures and paths."""
     seeds: types.Some[types.Count] = Field(default_factory=list)
-    """Seeds for which the report shows this variant; it is measured for every seed."""
+    """Seeds for which the report shows this variant. All seeds are measured."""
 
 
 class Quantization(options.NetworkTraining):
@@ -138,8 +139,8 @@ class Quantization(options.NetworkTraining):
     calibration_images: types.Count
     """Number of training images that determine the activation scales; 0: all."""
     variants: list[Variant]
-    """Quantized copies of each seed's network. One job measures them all, again if one is new or
-    changed. Options default to plain int8. The report's stages are `weights`,
+    """Quantized copies of each seed's network. One job measures all of them; a new or changed
+    variant repeats the job. Options default to plain int8. The report's stages are `weights`,
     `weights+activations` and `weights+activations+bias`; histograms show their values."""
 
 

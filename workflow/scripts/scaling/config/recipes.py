@@ -1,4 +1,4 @@
-"""Recipes: an engine with options, or another recipe of which some options are changed."""
+"""Recipes: an engine with options, or a base recipe with some options changed."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from scaling.registry.update_rule import Technique
 OWN = "own"
 """Name of the strategy of a recipe that is a user's own command."""
 IMPLIED = {OWN: "recipes that are commands have it", SINGLE: "one GPU has no strategy"}
-"""Strategies that are implied, so that `grid.strategies` must not name them, and the reasons."""
+"""Strategies that `grid.strategies` must not contain, and the reasons."""
 
 
 def one_of(registry: Registry[Any]) -> AfterValidator:
@@ -46,14 +46,14 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def precision(config: Mapping[str, Any]) -> str:
-    """Return the precision of the recipes in `convergence.recipes`, which is the same for all."""
+    """Return the precision that all recipes in `convergence.recipes` have in common."""
     names = [tried["recipe"] for tried in config["convergence"]["recipes"]]
     chosen: str = config["recipes"][names[0]].get("precision", "float32")
     return chosen
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a technique's options other than defaults; those in `tried` override `recipe`'s."""
+    """Return a technique's options that differ from defaults; `tried` overrides `recipe`."""
     values = {**recipe, **tried}
     return {
         key: values[key]
@@ -65,7 +65,7 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 def resolved(
     recipes: Mapping[str, Mapping[str, Any]], requests: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Return all options of each recipe in `requests` (name → key that names it), or UserError."""
+    """Return all options of each recipe in `requests`, by name; UserError for mistakes."""
     complete: dict[str, dict[str, Any]] = {}
     messages: list[str] = []
     for name, key in requests.items():
@@ -82,7 +82,7 @@ def resolved(
 
 
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of the recipe `name` and its bases, merged; ValueError for a mistake."""
+    """Return the options of recipe `name` merged with its bases'; ValueError for a mistake."""
     whole: dict[str, Any] = {}
     others, engines = list(recipes), ENGINES.names()
     while "engine" not in whole:

@@ -19,7 +19,7 @@ MISTAKES: dict[Mistake, str] = {
     "one_image": "the activations are calibrated on one image",
     "test_data": "the activations are calibrated on the test images",
 }
-"""What goes wrong in each mistake."""
+"""Description of each deliberate mistake."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
 """The stages of the lab's exercise, in order: the float network, then three variants."""
 
@@ -30,7 +30,7 @@ def _listed(mistakes: Any) -> Any:
 
 
 class Scheme(Section):
-    """Options of a quantized variant: a copy of a float network."""
+    """Options of one quantized variant, a quantized copy of a float network."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,11 +40,11 @@ class Scheme(Section):
     """Bits of all activations, from 2 to 8. Null quantizes only weights: activations, biases and
     logits stay floats."""
     bias: Literal["int32", "float"] = "int32"
-    """Type of biases in the accumulator's scale: rounded to `int32`, or `float`."""
+    """Type of biases, which are in the accumulator's scale: rounded to `int32`, or `float`."""
     logits: Literal["int8", "float"] = "int8"
-    """`int8` (for any `activation_bits`), or `float`: the last accumulator divided by its scale."""
+    """Type of logits: `int8`, or `float` (the accumulator divided by its scale)."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
-    """Whether weights have one scale per `tensor` or per output `channel`; no weight is clipped."""
+    """Scales of weights: one per `tensor`, or one per output `channel`. No weight is clipped."""
     mistakes: Annotated[list[Mistake], BeforeValidator(_listed)] = Field(
         default_factory=list, validation_alias=AliasChoices("mistakes", "mistake")
     )

@@ -1,7 +1,7 @@
-"""Read configuration files and stored studies, which also have a manifest and records.
+"""Read configuration files and stored studies (configuration, manifest, records).
 
-As a program, merge the configuration files in its arguments. Print `commands alone` if all recipes
-of the grid are user commands, so that the study needs no PyTorch.
+As a program, merge the configuration files named as arguments, and print `commands alone` if all
+recipes of the grid are a user's commands, so that the study needs no PyTorch.
 """
 
 import json
@@ -22,7 +22,7 @@ from scaling.core.records.run import technique_path
 
 CONFIG_BYTES = 100_000
 WHOLE = {"engine", "base", "command"}
-"""Keys that make a recipe complete: it replaces an earlier recipe of the same name."""
+"""Keys of a complete recipe, which replaces an earlier recipe of its name."""
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
 RESULTS = Path("results")
 RECORDS = [
@@ -35,7 +35,7 @@ MACHINE = Path("machine/check.json")
 TRAININGS = ("runs", "convergence", "full_trainings")
 """Kinds of records that may be absent from a partial study."""
 LIMITS = ("interconnect", "peaks", "machine")
-"""Kinds of records that exist once per repeat. A stored study needs only those of repeat 0."""
+"""Kinds of records that exist once per repeat. A stored study must have those of repeat 0 only."""
 KINDS = (*TRAININGS, *LIMITS, "quantization", "synchronization")
 
 
@@ -83,10 +83,10 @@ def parsed(text: str) -> Any:
 
 
 def recipes_of(layers: Iterable[Any]) -> Any:
-    """Return the merged recipes of several configurations; later ones override earlier ones.
+    """Return the recipes of several configurations, merged in order.
 
-    A recipe with `engine`, `base` or `command` replaces an earlier one; other keys change it in
-    part.
+    A recipe with `engine`, `base` or `command` replaces an earlier one of its name; else it changes
+    it.
     """
     recipes: dict[str, Any] = {}
     for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
@@ -99,7 +99,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of the study `name`: in `studies`, or results/. UserError if missing."""
+    """Return the folder of the study `name` in `studies`; "results" is results/. Else UserError."""
     if name == RESULTS.name:
         return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
@@ -110,7 +110,7 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration of the study in `folder`; UserError if it is a link to outside."""
+    """Return the configuration of the study in `folder`; UserError if a link leads outside."""
     return read_config(files.regular(folder / CONFIG, within=folder))
 
 
@@ -122,12 +122,12 @@ def dataset_folder(config: dict[str, Any]) -> Path:
 
 
 def has_runs(records: Path, repeat: str) -> bool:
-    """Return whether any run of a repeat has a record; `repeat` is "" or `/repeat~1` etc."""
+    """Return whether any run of a repeat has a record; `repeat` is "" or `/repeat~1` and so on."""
     return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
-    """Return paths of logs and traces that a stored study may have, with their maximum bytes."""
+    """Return paths of logs and traces that a stored study may have, and their maximum bytes."""
     runs = grid.of(config)
     logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}

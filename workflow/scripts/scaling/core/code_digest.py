@@ -17,7 +17,7 @@ from scaling.core.errors import UserError
 SCRIPTS = Path(__file__).parents[2]
 """The folder of scripts and of the library."""
 KEPT = Path(".snakemake/code_digests")
-"""Folder inside Snakemake's that caches the parsed modules; parsing them anew takes a second."""
+"""Cache folder of parsed modules, inside Snakemake's folder. Without it, parsing takes a second."""
 MEASURES = (
     *("scaling/data/", "scaling/models/", "scaling/training/", "scaling/instruments/"),
     *("scaling/large_batches/", "scaling/synchronization/", "scaling/quantization/", "extras/"),
@@ -28,22 +28,22 @@ MEASURES = (
     *("scaling/config/scheme", "scaling/core/gpu_counters", "scaling/core/paired_accuracy"),
     "scaling/core/training_options",
 )
-"""Path prefixes of the modules that decide what is measured. All other modules of a measuring
-job launch it, check its input, word its messages or write its record."""
+"""Path prefixes of the modules that determine what is measured. Other modules of a measuring job
+launch it, check its input, word its messages or write its record."""
 
 
 @cache
 def digest(*modules: str | Path, measuring: bool = False) -> str:
-    """Return a hash (16 hex digits) of `modules` (dotted names or files) and all their imports.
+    """Return a hash (16 hex digits) of `modules` (dotted names or files) and their imports.
 
-    Only imports from `SCRIPTS` are followed, also inside functions. If `measuring`, imported
-    modules of this project are hashed only if `MEASURES` has a prefix of their path.
+    Imports from `SCRIPTS` are followed, also inside functions. If `measuring`, an imported module
+    of this project is hashed only if its path starts with a prefix in `MEASURES`.
     """
     return _hash(_parts(modules, measuring))
 
 
 def described(*modules: str | Path) -> dict[str, Any]:
-    """Return the fields `code_digest` and `code_packages` of a record measured by `modules`."""
+    """Return the fields `code_digest` and `code_packages` for a record that `modules` measured."""
     return {"code_digest": digest(*modules, measuring=True), "code_packages": packages(*modules)}
 
 
@@ -63,7 +63,7 @@ def _hash(parts: Iterable[str]) -> str:
 
 
 def _parts(modules: Iterable[str | Path], measuring: bool) -> list[str]:
-    """Return a text "path hash" for each module that `digest` hashes, sorted by path."""
+    """Return a text "path hash" for each module that `digest` includes, sorted by path."""
     named = {
         file
         for one in modules
@@ -105,7 +105,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _understood(text: str) -> tuple[str, list[str]]:
-    """Return a hash of the module's syntax tree, and its imported names; cached on disk."""
+    """Return a hash of a module's syntax tree, and the names it imports; cached on disk."""
     kept = KEPT / hashlib.sha256((_text(Path(__file__)) + text).encode()).hexdigest()
     with suppress(OSError, ValueError):
         meaning, imported = json.loads(kept.read_text())

@@ -16,7 +16,7 @@ from scaling.core.section import key_name, sentence
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a script's `main`: it reads its arguments, and runs if the file is started."""
+    """Decorate a script's `main`: it then reads its arguments, and runs if the file is started."""
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
         given = json.dumps(arguments, default=str) if arguments else text(function, words)
@@ -27,7 +27,7 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def text(function: Callable[..., None], words: list[str] | None) -> str:
-    """Return arguments as JSON; `words` are JSON objects or files, or else `--name value`."""
+    """Return arguments as JSON. `words` are JSON objects, JSON files, or else `--name value`."""
     words = sys.argv[1:] if words is None else words
     if words and all(word.startswith("{") or word.endswith(".json") for word in words):
         found: dict[str, Any] = {}

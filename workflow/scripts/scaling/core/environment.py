@@ -28,9 +28,9 @@ VARIABLES = re.compile(r"(NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN)_")
 PLACES = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
 )
-"""Matches names of environment variables that hold a location, which changes no measurement."""
+"""Matches names of environment variables with locations, which do not affect measurements."""
 TURING, AMPERE = (7, 5), (8, 0)
-"""Minimum GPU compute capabilities: (7, 5) for CUDA 13, (8, 0) for TF32 and bf16."""
+"""Minimum GPU compute capabilities: TURING for CUDA 13, AMPERE for TF32 and bf16."""
 
 
 def now() -> str:
@@ -70,7 +70,7 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return this process's environment; of GPUs it names only `device`, a torch.device."""
+    """Return this process's environment, with `device` (a torch.device) as its only GPU."""
     import torch
 
     if device.type == "cpu":
@@ -83,7 +83,7 @@ def describe_process(device: Any) -> dict[str, Any]:
 def completed(
     before: dict[str, Any], gpus: Sequence[str] = (), starts: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return `before` with the leased `gpus`, what ranks report in `starts`, and the end time."""
+    """Return the environment `before`, with leased `gpus`, ranks' reports `starts` and end time."""
     found = before | leased_gpus(gpus)
     if starts:
         hosts = list(dict.fromkeys(start["host"] for start in starts))
@@ -119,13 +119,13 @@ def slurm_gpus() -> list[str]:
 
 
 def gpu_names() -> list[str]:
-    """Return the names of this machine's working GPUs, in NVML's order; empty without a driver."""
+    """Return the names of this machine's working GPUs, in NVML's order; [] without a driver."""
     count = ask_nvml(pynvml.nvmlDeviceGetCount) or 0
     return leased_gpus([str(index) for index in range(count)])["device_names"]
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return UUIDs `device_ids` and known names `device_names` of CUDA_VISIBLE_DEVICES entries."""
+    """Return UUIDs `device_ids` and names `device_names` of CUDA_VISIBLE_DEVICES entries."""
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
         "device_names": [name for name in names if name is not None],
@@ -165,7 +165,7 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Return "cpu" or "cuda" for `requested`; UserError if PyTorch cannot compute there."""
+    """Return "cpu" or "cuda" for `requested`; UserError if PyTorch cannot use that device."""
     if requested == "cpu":
         return "cpu"
     if visible_gpus():
@@ -192,7 +192,7 @@ def torch_build() -> dict[str, Any]:
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
-    """Describe a visible GPU whose compute capability is below `capability`; None without one."""
+    """Return text on a visible GPU with a lower compute capability; None if there is none."""
     for handle in map(gpu_handle, visible_gpus()):
         level = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         if level and tuple(level) < capability:
@@ -202,7 +202,7 @@ def older_gpu(capability: tuple[int, int]) -> str | None:
 
 
 def applied_precision(requested: str, device: str) -> str:
-    """Return the precision that `device` uses: float32 if it cannot do the requested tf32."""
+    """Return the precision in use on `device`: `requested`, but float32 where TF32 is missing."""
     lacks = device == "cpu" or older_gpu(AMPERE)
     return "float32" if requested == "tf32" and lacks else requested
 

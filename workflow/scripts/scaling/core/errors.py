@@ -1,4 +1,4 @@
-"""End a script with a message for the user, or when the Snakemake that started it has ended."""
+"""End a script with an error message for the user, or when its Snakemake has ended."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ import psutil
 
 Main = TypeVar("Main", bound=Callable[[], None])
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""Environment variable with Snakemake's process id: a script ends when that process has ended."""
+"""Environment variable with Snakemake's process id. A script ends when that process ends."""
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of control, formatting and surrogate characters, and of line separators."""
 
@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """In a `with` block, turn a UserError into its message on stderr and its exit status."""
+    """In a `with` block, let a UserError end the process with a message and an exit status."""
     try:
         yield
     except UserError as error:
@@ -43,7 +43,7 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Main) -> Main:
-    """Decorate a script's last function, `main`, so that it runs if the file is started."""
+    """Decorate a script's last function, `main`, so that it runs when the file is started."""
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
             watched = (int(snakemake), os.getppid())

@@ -17,7 +17,7 @@ LOG_LINE, LOG_BYTES = 2_000, 1_000_000
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path, then rename it to `target`; UserError if writing fails."""
+    """Yield a temporary path; afterwards rename it to `target`. UserError if writing fails."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -48,7 +48,7 @@ def log_end(source: Path) -> str:
 
 
 def bound_log(log: Path) -> None:
-    """Shorten a log in place: cut long lines, and drop the middle if it exceeds `LOG_BYTES`."""
+    """Shorten a log in place: cut long lines, and drop its middle if it exceeds `LOG_BYTES`."""
     size = log.stat().st_size
     with log.open("rb") as file:
         text = file.read(min(size, LOG_BYTES))
@@ -70,7 +70,7 @@ def write_json(target: Path, document: Any) -> None:
 
 
 def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None = None) -> Path:
-    """Return `source`; UserError if it is missing, too large, no file, or outside `within`."""
+    """Return `source`; UserError if it is missing, too large, not a file, or outside `within`."""
     try:
         if within and not source.resolve().is_relative_to(within.resolve()):
             raise UserError(f"{source} is a link out of {within}; put the file itself there")

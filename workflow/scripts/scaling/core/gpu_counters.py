@@ -15,7 +15,7 @@ REASONS = {
     "hardware_heat": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
     "power_brake": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
 }
-"""Names of the reasons for lowered GPU clocks, with NVML's field of the nanoseconds of each."""
+"""Maps reasons for lowered GPU clocks to NVML's counters of their nanoseconds."""
 
 
 class GpuCounters:
@@ -32,7 +32,7 @@ class GpuCounters:
 
 
 def handles(gpus: Sequence[str]) -> list[Any]:
-    """Return NVML's handles of all `gpus`; [] if NVML does not know all of them."""
+    """Return NVML's handles of `gpus`; [] if NVML does not know one of them."""
     known = [gpu_handle(gpu) for gpu in gpus]
     return [] if None in known else known
 
@@ -55,7 +55,7 @@ def state(handle: Any) -> dict[str, float]:
 
 
 def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:
-    """Return a GPU's counts between two states, with the later state's clock and temperature."""
+    """Return a GPU's counts between two states, and clock and temperature at the later one."""
     grown = {name: late[name] - early[name] for name in late if name in early}
     return GpuReading(
         energy_joules=grown.get("energy"),
@@ -66,6 +66,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return seconds at the power limit, the maximum over GPUs; None if they are not counted."""
+    """Return the maximum over GPUs of seconds at the power limit; None if not counted."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

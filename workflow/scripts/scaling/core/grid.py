@@ -11,10 +11,10 @@ RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
 RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
 """Folder of a run's record below `runs`; `{repeat}` is "" for repeat 0, else `/repeat~1` etc."""
 SINGLE = "single"
-"""Stands for the strategy of a run on one GPU, which has none; tables leave it empty."""
+"""Strategy of a run on one GPU. Tables show it as an empty text."""
 REFERENCE_BATCH = 128
 TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
-"""Name and maximum size (bytes) of the file with a trace of one step, for ui.perfetto.dev."""
+"""Name and maximum bytes of the file with a trace of one step, for ui.perfetto.dev."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def of(config: dict[str, Any]) -> list[Cell]:
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of `expand`, from the sections `grid` and `recipes`."""
+    """Return keyword arguments for `expand`, from the sections `grid` and `recipes`."""
     keys, strategies, paired = config["grid"], {}, []
     for name in keys["recipes"]:
         recipe = config["recipes"][name]
@@ -102,7 +102,10 @@ def expand(
     repeats: int = 1,
     strong_scaling: Collection[str] = (),
 ) -> list[Cell]:
-    """Return a run for each combination, and for `strong_pair` of `strong_scaling` recipes."""
+    """Return a run for each combination of the arguments, each run once.
+
+    `recipes` maps names to strategies. `strong_scaling` recipes also get the runs of `strong_pair`.
+    """
     cells = [
         Cell(name, strategy, count, batch_size, seed, repeat)
         for name, strategies in recipes.items()
@@ -117,10 +120,10 @@ def expand(
 
 
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
-    """Return the (GPUs, batch size per GPU) that make a strong-scaling pair complete, or [].
+    """Return [(GPUs, batch size per GPU)] that completes a strong-scaling pair, or [].
 
-    A pair has one global batch on one GPU and on the most GPUs: of batch sizes that the GPUs can
-    share, the nearest to 128. The result is [] if the grid has a pair already or cannot have one.
+    A pair has one global batch on one GPU and on the most GPUs: of the batch sizes that these can
+    share, the nearest to 128. The result is [] if the grid has a pair, or cannot have one.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

@@ -22,7 +22,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def distinguishable(found: float, expected: float) -> tuple[str, str]:
-    """Return two numbers as text, with as many digits (3 to 7) as show their difference."""
+    """Return two numbers as text, with enough digits (3 to 7) to show their difference."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
     difference, digits = abs(found - expected), 3
@@ -108,7 +108,7 @@ def plural(count: float, noun: str) -> str:
 
 
 def cell_name(row: Any) -> str:
-    """Name the configuration of a table row: `plain/ddp, 4 GPUs, b = 512`."""
+    """Return the name of a row's configuration: `plain/ddp, 4 GPUs, b = 512`."""
     named = f"{row.recipe}/{row.strategy}".removesuffix("/")
     return f"{named}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
 
@@ -121,9 +121,9 @@ WORDS = {
     "oom_host": "out of host memory",
     "timeout": "out of time",
 }
-"""Words on pages for internal names, where replacing "_" by a blank is not enough."""
+"""Words that pages show for some internal names. For other names, "_" becomes a blank."""
 
 
 def words(name: Hashable) -> str:
-    """Return the words on pages for an internal name, such as that of a status."""
+    """Return the words that pages show for an internal name, such as a status."""
     return WORDS.get(str(name), str(name).replace("_", " "))

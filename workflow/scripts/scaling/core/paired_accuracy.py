@@ -13,10 +13,10 @@ Classes = np.ndarray[Any, Any]
 
 
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
-    """Return accuracy and agreement (percent) of predictions with those of a `reference` network.
+    """Return the accuracy of classes `picked`, compared with those of a `reference` network.
 
     All arguments are classes [n], n ≥ 2. `gained` counts images that only `picked` classifies
-    correctly, `lost` those that only `reference` does (McNemar 1947).
+    correctly, `lost` those that only `reference` classifies correctly (McNemar 1947).
     """
     right, was_right = picked == labels, reference == labels
     return {
@@ -34,8 +34,8 @@ def mean_difference(
 ) -> dict[str, float]:
     """Return the mean accuracy of `picked` minus that of `references`, and its standard error.
 
-    Both are lists with classes [n] for each seed; `labels` [n] are correct. Units are percentage
-    points. The error is over images, each averaged over seeds, because seeds share images.
+    Both are lists of classes [n], one per seed; `labels` [n] are the correct classes. Results are
+    percentage points. The error is over images, averaged over seeds, as all seeds share the images.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]
@@ -52,6 +52,6 @@ def encode(classes: Classes) -> str:
 
 
 def decode(text: str) -> Classes:
-    """Return the classes in a text of `encode`: uint8 [n], n ≤ ten million."""
+    """Return the classes in a text that `encode` wrote: uint8 [n], n ≤ ten million."""
     content = zlib.decompressobj().decompress(base64.b64decode(text), 10_000_000)
     return np.frombuffer(content, dtype=np.uint8)

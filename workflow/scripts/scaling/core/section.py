@@ -22,7 +22,7 @@ EXPECTED = {
     "dict": "keys with values",
     "model": "keys with values",
 }
-"""What a key's value should be, in words, for the first part of a pydantic error type."""
+"""Words for the type of value that a key needs, by the first part of pydantic's error type."""
 T = TypeVar("T")
 
 
@@ -44,7 +44,7 @@ Precision = Literal["float32", "tf32", "bf16"]
 
 
 class Section(BaseModel):
-    """A section of the configuration. Unknown keys and other types are errors."""
+    """A section of the configuration. Unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -95,7 +95,7 @@ class Section(BaseModel):
 
 
 class Entry(Section):
-    """An entry of a list. A dump of it has only the keys that were given, no defaults."""
+    """An entry of a list. Its dump has only keys that were given, without defaults."""
 
     @model_serializer(mode="wrap")
     def _given(self, dumped: Any) -> dict[str, Any]:
@@ -110,14 +110,14 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
 
 
 def check_images(needed: Mapping[str, int], images: int | None) -> None:
-    """Raise UserError if a key needs more than the dataset's `images`; None means unknown."""
+    """Raise UserError for keys that need more than the dataset's `images` (None: unknown)."""
     has = f"and the dataset has {images}: lower it"
     more = {key: count for key, count in needed.items() if images and count > images}
     refuse(f"{key} needs {count} training images, {has}" for key, count in more.items())
 
 
 def sentence(error: Any) -> str:
-    """Return what pydantic expected where it raised `error`: `it should be a number`."""
+    """Return what a key's value should be, from pydantic's `error`: `it should be a number`."""
     kind, _, how = error["type"].partition("_")
     if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
         return f"it should be {EXPECTED[kind]}"

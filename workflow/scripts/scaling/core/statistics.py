@@ -11,7 +11,7 @@ import numpy as np
 
 CONFIDENCE = 0.95
 STEADY = 0.02
-"""The largest relative drift that is steady even without noise."""
+"""Relative drift up to which times are steady, whatever the noise."""
 
 
 def judge(holds: object, fails: object, between: str = "undecided") -> Any:
@@ -34,7 +34,7 @@ class Difference:
 
 
 def difference(*samples: Sequence[float]) -> Difference:
-    """Return the mean of the second sample minus the first, or the mean of a single sample.
+    """Return the mean of sample 2 minus that of sample 1; for a single sample, its mean.
 
     Samples are independent: with equal seeds, recipes still draw different crops. The interval is
     NaN if a sample has fewer than 2 values, or if two samples have no variance.
@@ -50,8 +50,8 @@ def difference(*samples: Sequence[float]) -> Difference:
 def margin(spreads: Any, sizes: Any) -> Any:
     """Return half the width of the 95 % interval of a difference (or sum) of means.
 
-    `spreads` are standard deviations [samples] or [samples, rows]. The interval is Welch's t (1947)
-    with Satterthwaite's degrees of freedom (1946), NaN if these are undefined.
+    `spreads` are standard deviations, [samples] or [samples, rows]. The interval is Welch's t
+    (1947) with Satterthwaite's degrees of freedom (1946); NaN if these are undefined.
     """
     from scipy.special import stdtrit  # Not where only `drift` is asked for.
 
@@ -77,7 +77,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `drift` and `settled` of the measured epochs, using each epoch's slowest rank."""
+    """Return `drift` and `settled` of measured epochs, each with the time of its slowest rank."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

@@ -1,4 +1,4 @@
-"""Options of measurements, used as keys of the configuration and as options of scripts."""
+"""Options of measurements, which are both keys of the configuration and options of scripts."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -46,19 +46,19 @@ class Dataset(types.Section):
 
 
 class Model(Options):
-    """The section `model`."""
+    """Options of the section `model`."""
 
     name: Annotated[str, MinLen(1)] = "resnet18-cifar"
     """`resnet18-cifar`, a classification model of torchvision (`resnet50`, `vit_b_16`), or your
     function of the number of classes: `path/to/file.py:function` or `module:function`."""
     width: types.Few = 64
-    """For `resnet18-cifar`: channels of its first stage. 64 has 11,173,962 parameters."""
+    """For `resnet18-cifar`: channels of its first stage. 64 channels give 11,173,962 parameters."""
     options: dict[str, JsonValue] = Field(default={})
     """For other models: keyword arguments of the function, as `{width_per_group: 128}`."""
 
 
 class Sgd(Options):
-    """SGD and image augmentation, in all trainings of the section `model`'s network."""
+    """SGD and image augmentation in trainings of the model of section `model`."""
 
     learning_rate: types.AboveZero = 0.1
     """Learning rate of SGD."""
@@ -91,15 +91,15 @@ class Training(Sgd):
     """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
     """Minimum seconds of the measured epochs. Above 0, a run continues until the last third of
-    its epochs differs from the first third by at most 2 %, or by at most the noise."""
+    its epochs differs from the first third by at most 2 %, or by no more than the noise."""
     max_measured_seconds: types.NotNegative = 0.0
-    """Maximum seconds of the measured epochs; the report names unsteady runs. 0: no waiting."""
+    """Maximum seconds of measured epochs; the report names runs still unsteady. 0: do not wait."""
     instrumented_iterations: types.Count = 50
     """Maximum iterations of extra epochs that measure communication and idle GPUs. 0: none."""
 
 
 class Limits(Options):
-    """Threads and time limits of the processes of a measurement."""
+    """Threads and time limits of a measurement's processes."""
 
     cpu_threads: types.Few = 1
     """Threads of each training process."""
@@ -113,39 +113,39 @@ class LargeBatches(Options):
     """Settings shared by all techniques that are tried with large batches."""
 
     reference_batch: Annotated[int, Ge(2)] = 128
-    """Batch size on one GPU that scaling rules and comparisons start from."""
+    """Batch size on one GPU: the start of scaling rules, and the reference of comparisons."""
     gpus: types.Positive = 4
-    """Number of simulated GPUs for a global batch of at least this many reference batches. One
-    GPU trains their batches in turn, as micro-batches with separate batch-norm statistics."""
+    """Number of simulated GPUs, if each gets at least a reference batch; else one. One GPU
+    trains the batches of all of them, as micro-batches with separate batch-norm statistics."""
     epochs: types.Positive = 5
     """Epochs of every run: all techniques are compared after the same number of images."""
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
     """Seeds at the learning rate that a sweep chose. The sweep uses the first seed only."""
     factors: types.Some[types.AboveZero] = Field(default=[1.0])
-    """The learning rate sweep: factors on the rate that a technique's rule gives. The lowest
-    validation loss chooses the factor; without validation images, the lowest training loss.
-    Techniques with a sweep are compared with plain SGD with the widest sweep."""
+    """The learning rate sweep: factors on the rate of a technique's scaling rule. The factor
+    with the lowest validation loss is chosen; without a validation set, that with the lowest
+    training loss. Techniques with a sweep are compared with plain SGD with the widest sweep."""
     more_factors: types.Count = 0
     """Maximum number of factors that a sweep adds: beyond an end while the best factor is there,
-    then beside the best factor until its neighbours differ from it by at most a factor of 2."""
+    then between the best factor and a neighbour more than a factor of 2 away."""
     held_out_images: types.Count = 0
-    """Training images that become the validation set. 0: the training loss chooses rates."""
+    """Training images to hold out as the validation set. 0: the training loss chooses rates."""
     train_images: types.Positive | None = None
-    """Number of training images to use, from the first one on; null: all."""
+    """Number of training images to use, the first ones; null: all."""
 
 
 class Synchronization(Options):
     seeds: Annotated[types.Distinct[types.Count], MinLen(3)] = Field(default=[0, 1, 2])
-    """Seeds of the experiments on image orders, messages and buffers, at least 3. Each seed has
-    one training with and one without `set_epoch`."""
+    """Seeds of the synchronization experiments (image orders, messages, buffers), 3 or more.
+    Each has one training with `set_epoch` and one without."""
     epochs: Annotated[int, Ge(2)] = 5
-    """Epochs of each training of these experiments, 2 or more."""
+    """Epochs of each training in the synchronization experiments, 2 or more."""
     batch_size: types.Positive = 256
-    """Samples per GPU and step in these experiments."""
+    """Samples per GPU and step in the synchronization experiments."""
     train_images: types.Positive | None = None
-    """Number of training images to use, from the first one on; null: all."""
+    """Number of training images to use, the first ones; null: all."""
     loader_workers: types.Count = 2
-    """DataLoader processes of each training process in these experiments."""
+    """DataLoader processes of each training process in the synchronization experiments."""
 
 
 class NetworkTraining(Options):
@@ -165,22 +165,22 @@ class NetworkTraining(Options):
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Message sizes of the all-reduce sweep; those of gradients and buckets are added."""
+    """Message sizes of the all-reduce sweep. Sizes of gradients and of buckets are added."""
     warmup: types.Positive = 5
     """Untimed repeats of each message size."""
     repeats: Annotated[int, Ge(3)] = 20
     """Timed repeats of each message size. The result is their median."""
     iterations: Annotated[int, Ge(1), Le(20)] = 10
-    """All-reduces in one repeat, which are timed together, as in nccl-tests."""
+    """Number of all-reduces that one repeat times together, as in nccl-tests."""
 
 
 class Peaks(Options):
     matrix_sizes: types.Some[types.Positive]
-    """Side lengths of square matrices to multiply. The fastest gives a precision's peak."""
+    """Side lengths of square matrices to multiply. The fastest size gives the peak rate."""
     copy_bytes: types.Positive
     """Bytes copied within a device and between GPUs."""
     repeats: Annotated[int, Ge(3)] = 10
     """Timed repeats of each operation. The result is their median."""
     sustained_seconds: types.NotNegative = 0.0
     """Seconds of work before the fastest size is timed again, for the sustained peak. The work
-    lasts up to three times as long, until the rate is steady. 0: no sustained peak."""
+    goes on for up to three times as long, until the rate is steady. 0: no sustained peak."""

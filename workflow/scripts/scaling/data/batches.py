@@ -1,4 +1,4 @@
-"""Images as bytes, to train, calibrate and test the quantized networks."""
+"""Images stored as bytes, to train, calibrate and test the quantized networks."""
 
 import hashlib
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Images:
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return `count` images (0: all), drawn without replacement, with random `seed`."""
+        """Return `count` images drawn without replacement, by random `seed`; all images if 0."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(

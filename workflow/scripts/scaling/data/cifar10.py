@@ -14,7 +14,7 @@ from scaling.core.errors import UserError
 from scaling.data.dataset import ImageDataset, Request
 
 SILENCE_SECONDS = 60.0
-"""Seconds until a download fails because the server sends nothing."""
+"""Seconds without data from the server after which a download fails."""
 BATCHES, ARCHIVE = CIFAR10.base_folder, CIFAR10.filename
 AGAIN = f"fetch {ARCHIVE} again from {CIFAR10.url}"
 

@@ -1,4 +1,4 @@
-"""The form of all datasets in memory, their file, and the manifest that describes them."""
+"""The common form of all datasets, their file format, and their manifest."""
 
 import hashlib
 import json
@@ -58,7 +58,7 @@ class ImageDataset:
                 )
 
     def with_held_out(self, images: int) -> "ImageDataset":
-        """Return a dataset whose test set is `images` training images, stratified by class."""
+        """Return a dataset whose test set is a stratified sample of `images` training images."""
         count = len(self.train_labels)
         kept = np.ones(count, dtype=bool)
         by_class = np.argsort(self.train_labels, kind="stable")

@@ -19,7 +19,7 @@ MOST_BYTES, MOST_TIMES = 100_000_000, 100
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the images at `request.path`, and text on their origin and how many were resized.
+    """Return the images at `request.path`, and a text on their origin and on resized images.
 
     Classes are the sorted folder names. Images are sorted by file name, then class, so that classes
     of numbered files alternate. Hidden files, and files outside train/ and test/, are ignored.
@@ -62,7 +62,7 @@ def _unpack(path: Path, folder: str) -> None:
 
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
-    """Return the images in `folder`, and how many were resized; messages name the folder `path`."""
+    """Return the images in `folder` and the number of resized ones; messages call it `path`."""
     places = [place for split in SPLITS for place in folder.glob(f"{split}/[!.]*")]
     if missing := [split for split in SPLITS if not (folder / split).is_dir()]:
         there = ", ".join(sorted(each.name for each in folder.glob("[!.]*") if each.is_dir()))
@@ -108,7 +108,7 @@ def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
 
 
 def _decode(file: Path, name: str) -> Image.Image:
-    """Return an RGB image; UserError naming `name` if unreadable or over 8 bits per channel."""
+    """Return an RGB image; UserError with `name` if unreadable or over 8 bits per channel."""
     try:
         with Image.open(file) as image:
             if _is_deep(image, file.read_bytes()):

@@ -1,4 +1,4 @@
-"""Shuffle, crop and flip training images on the device; they stay there or are streamed to it."""
+"""Shuffle, crop and flip training images on the device, which holds all or gets them streamed."""
 
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -54,7 +54,7 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Load the next `size` images onto the device for `next_batch`; here they already are."""
+        """Copy the next `size` images to the device, if they are not there (here they are)."""
 
     def draw(self, epoch: int) -> None:
         """Draw the epoch's image order (equal on all ranks), and this rank's crops and flips."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class FigureSpec(NamedTuple):
-    """The input tables and the caption of a figure. The function `draw_{name}` draws it."""
+    """Input tables and caption of a figure, which the function `draw_{name}` draws."""
 
     tables: list[str]
     caption: str
@@ -37,9 +37,9 @@ COLOURS = {
     ("tuned", "ddp"): ("tuned-ddp", "#008a50"),
     ("tuned", "flat"): ("tuned-ddp", "#008a50"),
 }
-"""CSS variable and printed colour of each recipe and strategy ("" on one GPU)."""
+"""CSS variable and printed colour, by recipe and strategy ("" on one GPU)."""
 OTHERS = ["#5b4bb0", "#00808a", "#b3261e", "#7a5c00", "#8a4b2a", "#4d7c0f"]
-"""Colours of all other configurations, in turn; their CSS variables are `other-1` to `other-6`."""
+"""Colours of all other configurations, used in turn; CSS variables `other-1` to `other-6`."""
 
 
 def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:

@@ -25,7 +25,7 @@ APART = 0.1
 """The training time is drawn if it differs from the epoch time by more than this fraction."""
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LIMITS = {"weights": (-127.5, 127.5), "before_relu": (-128.5, 127.5), "after_relu": (127.5,)}
-"""Outer edges of the first and the last int8 level; only of the last if values are not negative."""
+"""Outer edges of the first and last int8 level; if no value is negative, of the last one alone."""
 LEVELS_PER_BIN = 4
 LOOKS: dict[str, dict[str, Any]] = {
     "int8": {"fill": True, "color": style.figures.OTHERS[1], "alpha": 0.4},
@@ -37,7 +37,7 @@ ROW, GAP, BETWEEN = 74, 62, 30
 
 
 def draw_epoch_time(study: StudyTables) -> Figure | None:
-    """Draw epoch times over batch sizes on the fewest GPUs, and training times if they differ."""
+    """Draw epoch times over batch sizes on the fewest GPUs, with training times if different."""
     fewest = study.timing["gpus"] == study.timing["gpus"].min()
     known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:
@@ -57,7 +57,7 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
 
 
 def draw_speedup(study: StudyTables) -> Figure | None:
-    """Draw speedups over batch sizes on the most GPUs; with several N > 1, also the best over N."""
+    """Draw speedups over batch sizes on the most GPUs; with several N > 1, also over GPUs."""
     known = _known(study.speedup[study.speedup["gpus"] > 1], "speedup")
     if known.empty or on_cpu(study.provenance):
         return None
@@ -129,7 +129,7 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
 def draw_remedies(study: StudyTables) -> Figure | None:
     """Draw test accuracy (mean and range) over the global batch, one line per technique.
 
-    Coloured are the first technique, and the best one at each batch.
+    Only the first technique, and the best technique at each batch, have colours.
     """
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
@@ -227,7 +227,7 @@ def _power(share: float, _: object) -> str:
 
 
 def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.DataFrame:
-    """Return rows with a value in `column`, sorted by `over`; [] if `over` has only one value."""
+    """Return rows with a value in `column`, sorted by `over`; none if `over` has a single value."""
     known = table[table[column].notna()].sort_values(over, kind="stable")
     return known if known[over].nunique() > 1 else known.iloc[:0]
 

@@ -26,7 +26,7 @@ INK, SOFT, LINE, PAPER, FAINT = "#1b1f23", "#59636c", "#d7dde2", "#ffffff", "#b8
 VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "paper", FAINT: "faint"}
 VARIABLES |= {colour: name for name, colour in figures.COLOURS.values()}
 VARIABLES |= {colour: f"other-{at}" for at, colour in enumerate(figures.OTHERS, 1)}
-"""Maps each colour of a figure to the page's CSS variable that replaces it."""
+"""Maps each colour in a figure's SVG to a CSS variable of the page."""
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
 PIXELS = 72
 """Units per inch in Matplotlib's SVG. The page shows one unit as one pixel."""
@@ -37,11 +37,11 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 BARS = {"_low": "bars: 95 % intervals", "_min": "bars: lowest and highest"}
 GUIDE: dict[str, Any] = {"color": SOFT, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
-"""Content of the file of a figure without data."""
+"""Content of a figure's file if there is no data."""
 _IDS = re.compile(
     r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
 )
-"""Matches ids that nothing refers to, and that would be duplicates on a page with two figures."""
+"""Matches ids in SVG that nothing refers to; two figures on a page would have them twice."""
 
 
 class Look(NamedTuple):
@@ -56,7 +56,7 @@ class Look(NamedTuple):
 def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path: Path) -> None:
     """Draw a study's figure and write it as SVG in the page's colours; empty if there is no data.
 
-    The file's name is a salt of the ids, so that ids differ between figures.
+    Ids depend on the file's name, so that they differ between figures.
     """
     drawn = io.StringIO(EMPTY)
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
@@ -140,7 +140,7 @@ def lines(
 
 
 def _arrows(axes: Axes, values: Sequence[pd.DataFrame]) -> set[str]:
-    """Draw an arrow at the frame on each bar that is cut; return a note for the arrows, if any."""
+    """Draw an arrow at the frame on each bar that is cut; return {a note}, or an empty set."""
     edges, notes = axes.get_ylim(), set[str]()
     for (line, *_), own in zip(axes.containers, values, strict=True):
         for end, arrow, edge in zip(("low", "high"), ("$↓$", "$↑$"), edges, strict=True):
@@ -159,7 +159,7 @@ def note(axes: Axes, *texts: str) -> None:
 
 
 def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> None:
-    """Fit the y axis to the values and `least`; bars extend it by at most half their extent."""
+    """Fit the y axis to the values and `least`; bars extend it by half the range at most."""
     value, low, high = values[["value", "low", "high"]].to_numpy(float).T
     if log:
         value, low, high = (np.log(np.maximum(one, 1e-12)) for one in (value, low, high))

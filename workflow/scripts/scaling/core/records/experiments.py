@@ -23,7 +23,7 @@ class Finding(TypedDict):
 
 
 class MachineCheck(types.Record):
-    """Record of the check of all machines before measuring, `check.json`."""
+    """Record of the check of machines before a study, `check.json`."""
 
     check: str
     hosts: list[types.Row]
@@ -33,7 +33,7 @@ class MachineCheck(types.Record):
 
 
 class Message(TypedDict):
-    """Times (seconds) of the repeats of one message, and whether all its results were correct."""
+    """Seconds of each repeat of one message, and whether all results were correct."""
 
     kind: Literal["sweep", "bucket", "tuned_bucket", "gradients", "broadcast", "reduce"]
     message_bytes: types.Positive
@@ -44,7 +44,7 @@ class Message(TypedDict):
 
 
 class Sweep(types.Record):
-    """Record of the times of collectives by kind and message size, `sweep.json`."""
+    """Record of a sweep, `sweep.json`: times of collectives by kind and message size."""
 
     gpus: types.Positive
     backend: str
@@ -83,7 +83,7 @@ class RankEpoch(TypedDict):
 
 
 class Order(RankEpoch):
-    """Images that a rank draws in an epoch: number, hash of their order, and comparisons."""
+    """Images that a rank draws in an epoch: their number, a hash of their order, and overlaps."""
 
     samples: types.Positive
     order_sha256: str
@@ -93,7 +93,7 @@ class Order(RankEpoch):
 
 
 class Drawn(TypedDict):
-    """Orders of images that a sampler draws without any training."""
+    """Orders of images that a sampler draws outside a training."""
 
     sampler: Literal["RandomSampler", "DistributedSampler"]
     gpus: types.Positive
@@ -176,7 +176,7 @@ class Synchronization(types.Record):
 
 
 Exactness = Annotated[dict[Literal["logits", "differing"], types.Whole], Len(2, 2)]
-"""The number of logits computed in integers and in floats, and how many of them differ."""
+"""Number of logits computed both in integers and in floats, and how many of them differ."""
 Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
 """Class indices of all test images, encoded as text by `core.paired_accuracy.encode`."""
 Counts = Annotated[dict[Literal["bin_edges", "counts"], list[types.Number]], Len(2, 2)]
@@ -213,7 +213,7 @@ class Options(TypedDict):
 
 @types.opened
 class Entrance(TypedDict):
-    """Quantization of the input images: levels per unit, clipped shares, and noise in dB."""
+    """Quantization of input images: `scale` (levels per unit), range, clipped share, SQNR (dB)."""
 
     scale: types.Amount
     range: types.Pair
@@ -221,7 +221,7 @@ class Entrance(TypedDict):
 
 @types.opened
 class Layer(TypedDict):
-    """One layer of a quantized network. If only weights are quantized, output fields are absent."""
+    """One layer of a quantized network. Output fields are absent if only weights are quantized."""
 
     layer: str
     weight_bits: types.Positive
@@ -264,7 +264,7 @@ class VariantRecord(Accuracy, SeedRecord):
 
 
 def _repeats(record: types.Row) -> Iterator[str]:
-    """Yield a sentence if not all operations have the same number of repeats."""
+    """Yield a sentence if operations have different numbers of repeats."""
     if len({len(row["seconds"]) for row in record["rows"]}) > 1:
         yield "rows have different numbers of repeats"
 

@@ -22,7 +22,7 @@ from scaling.core.section import key_name, sentence
 VERSION = 1
 MOST_BYTES = 5_000_000
 CLOCK_SECONDS = 2.0
-"""Tolerance for times in a record, in seconds, because clocks may be adjusted."""
+"""Tolerance in seconds for times in a record, because clocks can be adjusted."""
 TO_DO = "restore it, or delete it so that it is made again"
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
@@ -36,7 +36,7 @@ Options = Row
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]
 Positive = Annotated[int, Interval(ge=1, lt=2**63)]
 Number = Annotated[float, Interval(ge=-1e39, le=1e39)]
-"""A number that float32 can hold, so that figures can show it."""
+"""A number in the range of float32, which figures can show."""
 Amount = Annotated[Number, Ge(0)]
 Seconds = Annotated[float, Interval(ge=1e-9, le=1e9)]
 Duration = Annotated[float, Interval(ge=0, le=1e9)]
@@ -84,7 +84,7 @@ class ShapedDataset(Dataset):
 
 @closed
 class Manifest(ShapedDataset):
-    """Record of a dataset, `manifest.json`; the `…_counts` are numbers of images per class."""
+    """Record of a dataset, `manifest.json`. `train_counts` and `test_counts` are per class."""
 
     origin: str
     classes: Annotated[list[str], Len(2)]
@@ -96,7 +96,7 @@ class Manifest(ShapedDataset):
 
 @closed
 class OwnData(TypedDict):
-    """Stands for the dataset of a user's own command; `origin` is only in its manifest."""
+    """Takes the place of a dataset for a user's own command. Only its manifest has `origin`."""
 
     source: Literal["own"]
     origin: NotRequired[str]
@@ -163,7 +163,7 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
 
 
 def _untimely(record: dict[str, Any]) -> Iterator[str]:
-    """Yield a sentence if a record ends before it starts, or took longer than the time between."""
+    """Yield a sentence if a record ends before it starts, or runs longer than from start to end."""
     times = [record.get("environment", {}).get(key) for key in ("started", "ended")]
     if all(times):
         began, ended = map(datetime.fromisoformat, times)

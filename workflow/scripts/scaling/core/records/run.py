@@ -13,7 +13,7 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
-"""Seconds until the first epoch, and how many of them cuDNN searched for algorithms."""
+"""Seconds until the first epoch, and seconds of it in which cuDNN searched for algorithms."""
 MOST_WATTS = 10_000  # More than any GPU takes.
 BLOCKS = ("seconds", "seconds_without_exchange")
 RunRecord = types.Row
@@ -42,7 +42,7 @@ class OfRank(TypedDict):
 
 
 class EpochRow(OfRank):
-    """One epoch of a run on one rank; `seconds` is host time, synchronized with the GPU."""
+    """One epoch of a run on one rank. `seconds` is measured by the host, with the GPU idle."""
 
     epoch: types.Positive
     seconds: types.Seconds
@@ -52,19 +52,19 @@ class EpochRow(OfRank):
     train_accuracy: types.Fraction | None
     role: types.Role
     power_capped_seconds: types.Duration | None
-    """Seconds at the power limit, the maximum over the rank's GPUs; null if not counted."""
+    """Seconds at the power limit: the maximum over the rank's GPUs; null if not counted."""
     gpu_readings: list[GpuReading]
 
 
 class Energy(TypedDict):
-    """Energy of each GPU of a rank over all epochs of a role; `counts` says what is included."""
+    """Energy in joules of each GPU of a rank, over all epochs of a role; `counts` is its scope."""
 
     rank: types.Whole
     role: types.Role
     seconds: types.Seconds
     joules: list[types.Amount | None]
     power_capped_seconds: types.Amount | None
-    """Seconds at the power limit, the maximum over the rank's GPUs; at most `seconds`."""
+    """Seconds at the power limit: the maximum over the rank's GPUs, and at most `seconds`."""
     counts: str
 
 
@@ -83,7 +83,7 @@ class Model(TypedDict):
 
 @types.opened
 class Parameters(TypedDict):
-    """Parameters of a run: requested and applied recipe options, and a user's command."""
+    """Parameters of a run, with requested and applied options of the recipe."""
 
     engine: str
     warmup_epochs: types.Whole
@@ -102,7 +102,7 @@ class Evaluation(TypedDict):
 
 
 class Memory(TypedDict):
-    """Peak bytes of each device (or host process), and capacity of one device (or the host)."""
+    """Peak bytes per device (or host process), and capacity in bytes of one device (or host)."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]
@@ -110,7 +110,7 @@ class Memory(TypedDict):
 
 
 class Reading(OfRank):
-    """Communication seconds in a number of iterations; if not measured, `note` says why."""
+    """Seconds of communication in a number of iterations; `note` says why there are none."""
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
     communication_seconds: NotRequired[types.Duration]
@@ -131,7 +131,7 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of blocks of iterations on batches in memory, with and without gradient exchange."""
+    """Seconds of blocks of iterations on batches in memory, with gradient exchange and without."""
 
     samples: types.Whole | None
     seconds: types.Repeats
@@ -141,12 +141,12 @@ class InMemory(OfRank):
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
 """The class of a GPU kernel. It depends on the operator that launches the kernel."""
 OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], types.Amount], Len(2, 3)]
-"""`running_seconds`: kernels of the class run. `seconds`: of these, the seconds without any
-class listed earlier in `KernelClass`. `bytes`: known memory traffic."""
+"""`running_seconds`: seconds in which kernels of the class run. `seconds`: those of them in
+which no class listed earlier in `KernelClass` runs. `bytes`: memory traffic, where known."""
 
 
 class DeviceTime(OfRank):
-    """Busy seconds of a GPU in a number of iterations; if not measured, `note` says why."""
+    """Busy seconds of a GPU in a number of iterations; `note` says why there are none."""
 
     gpu: NotRequired[types.Whole]
     seconds: NotRequired[types.Seconds]
@@ -178,12 +178,12 @@ class Run(types.Record):
     device_time: list[DeviceTime]
     startup: Startup | None
     run_seconds: types.Seconds | None
-    """Seconds from the command's start to its last process's end, after any wait for GPUs."""
+    """Seconds from the start of the command, after waiting for GPUs, to the last process's end."""
 
 
 @types.opened
 class EpochMetrics(TypedDict):
-    """Metrics after one epoch. Tests of techniques use recomputed batch-norm statistics."""
+    """Metrics after one epoch. Techniques are tested with recomputed batch-norm statistics."""
 
     epoch: types.Positive
     updates: types.Positive
@@ -208,7 +208,7 @@ class Training(TypedDict):
 
 
 class SweepRun(Training):
-    """A training in a technique's record; `factor` scales the rule's learning rate."""
+    """A training in a technique's record; `factor` multiplies the scaling rule's learning rate."""
 
     factor: types.Seconds
     learning_rate: types.Amount
@@ -247,7 +247,7 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each impossible value; a user's command is checked by `_amounts` alone."""
+    """Yield a phrase for each impossible value; for a user's command only those of `_amounts`."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
     yield from _amounts(record)
     if record["training"]["engine"] == "command":
@@ -291,5 +291,5 @@ def _amounts(record: RunRecord) -> Iterator[str]:
 
 RUN = types.Kind("a run", Run, _contradictions)
 TRAINING = types.Kind("a training that was kept", Training)
-"""The record of one training, which `large_batches.experiment` reuses for identical trainings."""
+"""Record of one training, which `large_batches.experiment` reuses for identical trainings."""
 TECHNIQUE = types.Kind("a technique for large batches", Technique)
