@@ -62,7 +62,7 @@ class Output:
         self.tail = deque[str](maxlen=LAST_LINES)
         self.last = 0.0
         """Time of the last output."""
-        self._start = time.monotonic()
+        self._start, self._frame = time.monotonic(), ""
 
     def seconds(self) -> float:
         """Return the seconds since this object was created."""
@@ -90,10 +90,13 @@ class Output:
         self._line(self.last, rest.decode(errors="replace"))
 
     def _line(self, now: float, line: str) -> None:
-        if not (text := line.strip()):
-            return
-        print(text, flush=True)
-        self.tail.append(text[:LOG_LINE])
+        """Read a line; print it, unless it ends with a carriage return and the next replaces it."""
+        text = line.strip()
+        self._frame = text or self._frame
+        if self._frame and (not line.endswith("\r") or LIKELY.search(self._frame)):
+            print(self._frame, flush=True)
+            self.tail.append(self._frame[:LOG_LINE])
+            self._frame = ""
         found = [*objects(text)] if '"epoch"' in text or '"software"' in text else []
         for own in found:
             if isinstance(own.get("software"), dict) and "epoch" not in own:
