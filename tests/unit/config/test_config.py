@@ -32,7 +32,7 @@ from scaling.core.section import check_images
         ("grid.gpus", 2, "grid.gpus is 2: it should be a list, as [1, 2]"),
         ("grid.strategies", ["zero"], "grid.strategies[0] is 'zero': it should be one of ddp, dp"),
         ("synchronization.seeds", [0, 1], "it should have at least 3 items"),
-        ("quantization.seeds", [], "it should have at least 1 item"),
+        ("quantization.seeds", [], "it should have at least 1 item, or leave the key out for"),
         ("convergence.held_out_images", 600, "is 600 (allowed: fewer than its train_images, 600)"),
         ("convergence.global_batches", [32, 65], "global_batches has [65] (allowed: multiples"),
         ("convergence.recipes", ["tuned"] * 2, "recipes has tuned more than once (allowed: each"),
@@ -197,6 +197,9 @@ def test_other_models_skip_large_batches_and_part_b():
     assert said == ["techniques for large batches", "Part B"]
     assert document["parts"] == ["scaling", "proofs"]
     config.check(document)
+    alone = document | {"parts": ["int8"]}
+    with pytest.raises(UserError, match="parts has nothing else, but Part B"):
+        config.drop_unsupported(alone)
 
 
 ALONE = {

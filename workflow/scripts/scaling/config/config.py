@@ -88,7 +88,10 @@ def images_needed(config: dict[str, Any]) -> dict[str, int]:
 
 
 def drop_unsupported(config: dict[str, Any]) -> list[str]:
-    """Drop parts that the model or the images do not allow from `config`; return the reasons."""
+    """Drop parts that the model or the images do not allow from `config`; return the reasons.
+
+    UserError if no part is left.
+    """
     config |= requested(config)
     parts, messages = config["parts"], []
     if config["model"]["name"] != LAB_MODEL and "accuracy" in parts:
@@ -97,6 +100,8 @@ def drop_unsupported(config: dict[str, Any]) -> list[str]:
     if config["dataset"]["image_size"] != LAB_SIDE and "int8" in parts:
         parts.remove("int8")
         messages.append("Part B is left out: its network sees images of 32 × 32 pixels")
+    if not parts:
+        refuse(f"parts has nothing else, but {one} (allowed: add scaling)" for one in messages)
     return messages
 
 

@@ -124,6 +124,7 @@ def sentence(error: Any) -> str:
     if how == "pattern_mismatch":
         return f"it should be of the form {error['ctx']['pattern'].strip('^$')}"
     text: str = error["msg"].removeprefix("Value error, ").partition(" after validation")[0]
+    text += ", or leave the key out for its default" * (error["type"] == "too_short")
     return re.sub("^(Input|String|List|Value|Dictionary) should", "it should", text)
 
 
