@@ -41,6 +41,8 @@ small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
 
+# Read by its name, as make -n would run a recipe's line with MAKE itself, and the study in it.
+AGAIN = $(MAKE) --no-print-directory
 # Before an environment is made.
 configured:
 	@for file in "$$CONFIG" "$$BASE"; do [ -z "$$file" ] || [ -f "$$file" ] \
@@ -62,10 +64,10 @@ demo: env ## run a small study on the CPU: results/report.html in minutes
 
 study: configured ## run a study on this machine: config/config.yaml, or yours by CONFIG=mine.yaml
 	@alone=; if [ -n "$$CONFIG" ] && grep -q 'command *:' "$$CONFIG"; then \
-	  $(MAKE) --no-print-directory small-env && PATH="$$PWD/$(SMALL)/bin:$$PATH" \
+	  $(AGAIN) small-env && PATH="$$PWD/$(SMALL)/bin:$$PATH" \
 	  && alone=$$(PYTHONPATH=workflow/scripts python -m scaling.config.stored \
 	  "$${BASE:-config/scaling.yaml}" "$$CONFIG") || exit 1; fi; \
-	  [ -n "$$alone" ] || { $(MAKE) --no-print-directory env && PATH="$$BIN:$$PATH" \
+	  [ -n "$$alone" ] || { $(AGAIN) env && PATH="$$BIN:$$PATH" \
 	  && PYTHONPATH=workflow/scripts python -m scaling.config.stored \
 	  "$${BASE:-config/scaling.yaml}" "$$CONFIG"; } || exit 1; \
 	  $(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}

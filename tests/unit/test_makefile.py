@@ -88,5 +88,8 @@ def test_own_configuration_is_merged_into_scaling_study(make):
     status, said = make("study", f"CONFIG={CODE}")
     assert status and f"there is no file {CODE} here" in said
     (make.folder / "my study.yaml").touch()
+    # A dry run runs no study.
+    status, said = make("-n", "study", "CONFIG=my study.yaml")
+    assert status == 0 and "snakemake --profile" in said
     words = make("study", "CONFIG=my study.yaml")[1].splitlines()
     assert words[-3:] == ["--configfile", "config/scaling.yaml", "my study.yaml"]
