@@ -90,3 +90,14 @@ def test_duration_estimate_uses_most_similar_runs(tmp_path):
     assert known.seconds(place(512)) == known.seconds(place(8192)) == pytest.approx(92 / 3)
     assert known.total([place(32), peaks]) == 40
     assert known.seconds(peaks) is None
+
+
+def test_status_leaves_out_what_is_not_planned(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = yaml.safe_load((STORED / "config.yaml").read_text())
+    config["grid"] |= {"recipes": ["plain"], "batch_sizes": [32, 128], "strategies": ["ddp"]}
+    config["grid"]["strong_scaling"] = True
+    Path("results").mkdir()
+    Path("results/config.yaml").write_text(yaml.safe_dump(config | {"parts": ["scaling"]}))
+    rows = [line.split() for line in status().splitlines() if " plain " in line]
+    assert [row[-1] for row in rows] == ["-", "waiting"]

@@ -97,7 +97,7 @@ def headline(study: StudyTables, cells: pd.DataFrame) -> str:
         lines.append(f"Warning: {message} ({fmt.plural(size, 'configuration')})")
     failed = by_status(cells[cells["status"] != "ok"])
     count = fmt.plural(len(cells), "configuration")
-    lines.append(f"Not measured: {failed or 'none'} of {count}")
+    lines.append(f"Not measured: {failed} of {count}" if failed else f"Measured: all of {count}")
     text = "\n".join(lines).replace("± ", "+-").translate(str.maketrans("×–−·’", "x--,'"))
     return text.encode("ascii", "replace").decode()
 

@@ -14,8 +14,10 @@ from scaling.core import environment, files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
+from scaling.core.records.experiments import CHECK
 from scaling.core.records.run import RUN
-from scaling.tables import timing
+from scaling.report.provenance import unfit
+from scaling.tables import measurements, timing
 from scaling.terminal import state
 
 say = logging.getLogger("snakemake.logging").info
@@ -42,6 +44,7 @@ class Progress(logging.Handler):
         self._estimates: state.DurationEstimates
         self._start = time.monotonic()
         self._done: list[int] = []
+        self._warned: list[str] = []
         self._waits_for = waits_for
         self._here = self._on_cpu = False
         """Whether jobs run on this machine, and whether their times are those of its CPU."""
@@ -153,6 +156,8 @@ class Progress(logging.Handler):
         self._done.append(number)
         for place in self._places[number]:
             self._estimates.add(place)
+            if place.name == Path(stored.MACHINE).name:
+                self._warn(place)
         of = len(self._places)
         if len(self._done) < of and not self._on_cpu:
             self.render_partial()
@@ -168,11 +173,20 @@ class Progress(logging.Handler):
         left = f", about {state.duration(pace * self._estimates.total(due))} left" if likely else ""
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left}")
 
+    def _warn(self, place: Path) -> None:
+        """Print a machine check's findings in one line, once for all checks with the same ones."""
+        found = unfit(measurements.machine([CHECK.read(self._records / place)]))
+        if found and found not in self._warned:
+            say(printable(f"Machine check: {found}"))
+        self._warned.append(found)
+
     def _outcome(self, number: int) -> str:
         """Return the result of a measurement as text."""
         job, (place, *_) = self._jobs[number], self._places[number]
         if place.name != "run.json":
-            return " ".join([job.rule.name, *map(" ".join, job.wildcards.items())])
+            known = {key: value.rpartition("~")[2] for key, value in job.wildcards.items()}
+            named = [f"{key} {value}" for key, value in known.items() if value]
+            return ", ".join([job.rule.name.replace("_", " "), *named])
         record = RUN.read(self._records / place)
         seconds = timing.epochs([record], "measured")["seconds"]
         result = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]

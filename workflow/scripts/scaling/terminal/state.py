@@ -110,7 +110,7 @@ def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: boo
     head = f"{config['study']} ({RESULTS / stored.CONFIG}), {'' if runs_now else 'not '}running, "
     end = f"; until about {_clock(now + max(left, 0))}" if runs_now and due else ""
     table = runs.pivot_table(
-        "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False
+        "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False, fill_value="-"
     )
     lines = [
         f"{head}{len(there & first)} of {len(first)}{counted}{end}\n",
