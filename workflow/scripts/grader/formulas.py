@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -14,7 +15,7 @@ from grader.intervals import UNKNOWN, Interval, of, printed
 from grader.study import FIGURES, FORMULAS, TIMES, Study
 from scaling.registry.strategy import STRATEGIES
 
-TITLE, QUESTION = 0, 1
+TITLE, QUESTION, ORDER = 0, 1, 2
 """Indexes in an entry of `quantities` in formulas.yaml; its formulas follow."""
 BYTES_PER_PARAMETER = 4
 """Gradients are assumed to be float32, as in all studies of the course."""
@@ -37,9 +38,13 @@ class Cells:
     names: dict[str, Any]
     strategy: str = ""
 
-    def evaluate(self, formula: str, **more: Any) -> Any:
-        """Return the value of a formula, with `more` names in addition to `names`."""
-        return eval(_compiled(formula), {"__builtins__": {}}, self.names | more)
+    def evaluate(self, formula: str, time: str = "T", **more: Any) -> Any:
+        """Return the value of a formula, of which `t` is `time`, with `more` names than `names`."""
+        pairs = {"t": time, "u": "W" if time == "T" else "T"}
+        times = {
+            f"{one}{n}": self.names[f"{of}{n}"] for one, of in pairs.items() for n in ("", "1")
+        }
+        return eval(_compiled(formula), {"__builtins__": {}}, self.names | times | more)
 
     @property
     def several(self) -> np.ndarray:
@@ -154,8 +159,13 @@ class Verdict:
 
 def formulas(quantity: str) -> list[tuple[str, str]]:
     """Return the accepted formulas, each with the remark on figures that only it explains."""
-    entries = FORMULAS["quantities"][quantity][QUESTION + 1 :]
+    entries = FORMULAS["quantities"][quantity][ORDER + 1 :]
     return [tuple(one) if isinstance(one, list) else (one, "") for one in entries]
+
+
+def times(text: str, order: str = "TW") -> str:
+    """Return the times that `t` stands for in the formulas of a text, in this order."""
+    return order if re.search(r"\bt1?\b", text) else "T"
 
 
 def verdicts(cells: Cells) -> dict[str, Verdict]:
@@ -164,9 +174,10 @@ def verdicts(cells: Cells) -> dict[str, Verdict]:
 
     def judge(quantity: str, *options: dict[str, Interval]) -> None:
         values = [
-            (note, cells.evaluate(formula, **more) + names["N"] * 0.0)
+            (note, cells.evaluate(formula, time, **more) + names["N"] * 0.0)
             for more in options or [{}]
             for formula, note in formulas(quantity)
+            for time in times(formula, FORMULAS["quantities"][quantity][ORDER])
         ]
         each[quantity] = Verdict(quantity, names[quantity], values, cells.several)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.formulas import TITLE, Cells, Verdict, formulas, of_strategy, verdicts
+from grader.formulas import TITLE, Cells, Verdict, formulas, of_strategy, times, verdicts
 from grader.intervals import UNKNOWN, Interval
 from grader.study import FORMULAS, Study
 from scaling.config.stored import read_config
@@ -21,8 +21,7 @@ LEAST = 3
 """Least number of figures that a slip has to explain, of which two differ."""
 WHOLE, TRIED, LARGE = 1.6, 40, 500
 """Gain in evidence of a whole column; most values of M or B; most cells to look for gaps in."""
-ALIKE = {"ring": "sent", "W": "T", "W1": "T1"}
-TIME = re.compile(r"\b([TW])(?=1?\b)")
+ALIKE = {"sent": "ring"}
 SLIPS = read_config(Path(__file__).with_name("slips.yaml"))
 PARTS = ["compute", "communication"]
 MEASURED = [*PARTS, "bandwidth"]
@@ -262,36 +261,31 @@ def _readings(
     """Yield slips, each with its rule, and all figures with it; those that meet no figure not."""
     for text, _ in formulas(one.quantity):
         formula = re.sub(r"part\((.*)\)$", r"\1", text)
-        value, parts = cells.evaluate(formula), set(re.findall(r"\b[A-Za-z]\w*", formula))
-        # Without a number of bytes none can be wrong.
-        parts -= set() if cells.names["K"].known.any() else {"K"}
-        for slip, part, change in _changes(cells):
-            for name in [part] if part in (one.quantity, "any") else sorted(parts):
-                if ALIKE.get(name, name) != part or change == one.quantity:
-                    continue
-                swapped = TIME.sub(lambda time: {"T": "W", "W": "T"}[time[1]], change)
-                changed = swapped if name.startswith("W") else change
-                is_part = name in parts and name in cells.names
-                right = cells.names[name] if is_part else value
-                values = cells.evaluate(changed, value=right)
-                if name in parts:
-                    values = cells.evaluate(formula, **{name: values})
-                if (one.printed.meets(values) & suspects).any():
-                    yield slip, values
+        parts = set(re.findall(r"\b[A-Za-z]\w*", formula))
+        if not cells.names["K"].known.any():
+            parts -= {"K"}  # Without a number of bytes none can be wrong.
+        for slip, part, change, numbers in _changes(cells):
+            whole = part in (one.quantity, "any")
+            for name in [part] if whole else sorted(parts & {part, ALIKE.get(part)}):
+                for time in times(formula + change) if change != one.quantity else "":
+                    right = cells.evaluate(name if name in parts else formula, time)
+                    values = cells.evaluate(change, time, value=right, **numbers)
+                    if name in parts:
+                        values = cells.evaluate(formula, time, **{name: values})
+                    if (one.printed.meets(values) & suspects).any():
+                        yield slip, values
 
 
-def _changes(cells: Cells) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Yield each slip and rule, the part that it changes, and the formula, without M and B."""
-    every = {
-        "M": np.unique(cells.gpus[cells.gpus > 1]).tolist(),
-        "B": np.unique(cells.batch[cells.gpus == 1]).tolist(),
-    }
+def _changes(cells: Cells) -> Iterator[tuple[tuple[str, str], str, str, dict[str, int]]]:
+    """Yield each slip and rule, the part that it changes, the formula, and a value of M or B."""
+    every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
     for name, slip in SLIPS.items():
         for part, rules in slip.items():
             for rule, texts in (rules if isinstance(rules, dict) else {"": rules}).items():
                 for text in map(str, texts if isinstance(texts, list) else [texts]):
                     letter = next((one for one in every if re.search(rf"\b{one}\b", text)), "")
-                    for one in every.get(letter, [letter])[:TRIED]:
-                        of_one = f"{rule} ({one})".strip() if letter else str(rule)
-                        change = re.sub(rf"\b{letter}\b", str(one), text) if letter else text
-                        yield (name, of_one), part, change
+                    if not letter:
+                        yield (name, str(rule)), part, text, {}
+                        continue
+                    for one in np.unique(every[letter])[:TRIED].tolist():
+                        yield (name, f"{rule} ({one})".strip()), part, text, {letter: one}
