@@ -13,7 +13,7 @@ from scaling.tables import schema
 
 
 def _found(config: Path, replay: Path) -> list[str]:
-    """Return a study's headline, advice and gain from more GPUs; or why it cannot be shown."""
+    """Return a study's headline, advice, and gain from more GPUs, or why it cannot be shown."""
     try:
         made = [*(replay / "tables").rglob("*.csv")]
         if not made:

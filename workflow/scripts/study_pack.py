@@ -43,9 +43,9 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
-    """Copy the files `found` into `folder`, logs shortened; return False if nothing changed.
+    """Copy the files `found` into `folder`, and shorten logs; return False if nothing changed.
 
-    If `folder` holds another study, replace it if `force`, else raise UserError. Other files stay.
+    If `folder` has another study, `force` replaces it; otherwise UserError. Other files are kept.
     """
     there = {path: (folder / path).read_bytes() for path in stored.own_files(folder)}
     made = {

@@ -72,7 +72,7 @@ def of_runs(
     per_gpu_hour: float | None,
     commands: dict[str, Any],
 ) -> schema.StudyTables:
-    """Return the tables of the grid's `runs`, and of the machine's `records`."""
+    """Return the tables of the grid's `runs` and, from `records`, those of the machine."""
     found = {make.__name__: make(runs) for make in OF_RUNS}
     energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
     found["costs"][JOULES] = energy[["value", *ENDS]]
@@ -109,10 +109,9 @@ def main(
 ) -> None:
     """Write the tables of the `grid`, if there is one, and of all other `records`, by kind.
 
-    If `partial`, runs may lack records. `per_gpu_hour` is the price of a GPU hour, `commands` are
-    recipes with a user's command, `margin` is the accuracy loss that claims ignore, `target` the
-    accuracy of time-to-accuracy trainings. If the dataset's `source` is synthetic, accuracy is not
-    judged.
+    If `partial`, runs may lack records. `per_gpu_hour` is the price of a GPU hour. `commands` are
+    recipes with a user's command. `margin` is the accuracy loss that claims ignore, `target` the
+    accuracy of time-to-accuracy trainings. If `source` is synthetic, accuracy is not judged.
     """
     learned = source != SYNTHETIC.name
     read: dict[str, list[Any]]

@@ -17,7 +17,7 @@ from scaling.registry.engine import ENGINES
 def main(
     spec: RunSpec, output: Path, images: Path | None = None, manifest: Path | None = None
 ) -> None:
-    """Train `spec`. `images` and `manifest` are files of dataset_prepare.py; commands need none."""
+    """Train `spec`; `images` and `manifest` are not needed for commands (dataset_prepare.py)."""
     spec = spec.resolved()
     if spec.engine == "command":
         record = ENGINES.find(spec.engine).trainer.load()(spec, output.with_name("files"))

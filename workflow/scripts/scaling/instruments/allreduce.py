@@ -1,4 +1,4 @@
-"""One process of the sweep, which times all-reduces and other messages of many sizes."""
+"""One process of the message sweep, which times all-reduces and other messages of many sizes."""
 
 import copy
 import math
@@ -30,10 +30,10 @@ def start(options: Sweep, folder: Path) -> None:
 
 
 def run(sweep: Sweep, log_folder: Path) -> None:
-    """Time messages of every size together with the other ranks; rank 0 logs a row for each.
+    """Time messages of every size, together with all other ranks; rank 0 logs one row per size.
 
-    A row has, for each repeat, the slowest rank's `seconds` per message, and `start_skew_seconds`,
-    the slowest minus the fastest rank's time: ranks that start early wait for the last one.
+    For each repeat, a row has the slowest rank's `seconds` per message, and `start_skew_seconds`,
+    the slowest minus the fastest rank's time. Ranks that start early wait for the last one.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -84,11 +84,11 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
 def _measure(
     sweep: Sweep, rank: Rank, kind: str, message_bytes: int
 ) -> tuple[list[float], list[float], bool]:
-    """Return, for each repeat, seconds per message and start skew; and whether results are right.
+    """Return, per repeat, seconds per message and start skew; and whether results are right.
 
-    Seconds are the slowest rank's; the skew is the slowest minus the fastest rank's time. A message
-    is an all-reduce, or a `kind` `broadcast` or `reduce`. On GPUs a repeat is a CUDA graph, because
-    a launch from Python takes longer than a small message.
+    Seconds are the slowest rank's; the skew is the slowest minus the fastest rank's time. If `kind`
+    is `broadcast` or `reduce`, that is timed, else an all-reduce. On GPUs a repeat is a CUDA graph,
+    because a launch from Python takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1

@@ -1,4 +1,4 @@
-"""Check a machine before measuring: other users, throttling, connections of its GPUs."""
+"""Check a machine before measuring: other users, throttling, and how its GPUs are connected."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ from scaling.core.gpu_counters import GpuCounters
 from scaling.launch.measure import MachineCheck
 
 FREE_MEMORY, BUSY_CORES = 0.9, 0.25
-"""Minimum fraction of free memory on an unused GPU; maximum CPU load by others, as a fraction."""
+"""Minimum fraction of free memory on an unused GPU, and maximum fraction of CPU time of others."""
 SLOWEST, SLOWER = 0.9, 0.97
 """Fractions of the median GPU's rate: a GPU below SLOWEST is `bad`, below SLOWER `odd`."""
 SAVING = ("powersave", "conservative")
@@ -30,7 +30,7 @@ TO_DO = "end what else runs there, or ask for GPUs of your own"
 
 
 def host() -> dict[str, Any]:
-    """Return this machine's CPU state while this process is idle; unknown values are None."""
+    """Return the state of this machine's CPU while this process is idle; None where unknown."""
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     log = ""
     with suppress(OSError):  # Reading the kernel's log needs privileges.
@@ -50,7 +50,7 @@ def _ask(entry: str, what: str, *more: Any) -> Any:
 
 
 def gpu(entry: str) -> dict[str, Any]:
-    """Return the driver's state of a GPU not yet used by this process; unknown values are None.
+    """Return a GPU's state before this process uses it, by the driver; unknown values are None.
 
     `cores_near` is the number of this process's CPU cores on the GPU's NUMA node.
     """
@@ -121,7 +121,7 @@ def _multiply(device: Any) -> float | None:
 
 
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the problems found, `bad` ones first: severity, host, GPU's UUID and message."""
+    """Return the problems found, first the `bad` ones: severity, host, GPU's UUID, message."""
     judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     findings = [
         {"severity": severity, "host": one["host"], "gpu": one.get("gpu", ""), "message": message}

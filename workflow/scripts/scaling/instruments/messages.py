@@ -45,7 +45,7 @@ class Messages(TorchDispatchMode):
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
-        """In a `with` block, calls of `model` and of an optimizer's step() set `phase`."""
+        """In a `with` block, let `model` and any optimizer's step() set `phase` when called."""
 
         def enter(phase: str, *_: object) -> None:
             self.phase = phase
@@ -73,9 +73,9 @@ class Messages(TorchDispatchMode):
 
 @contextmanager
 def collectives(messages: Messages) -> Iterator[None]:
-    """In a `with` block, record all collectives of process groups, called in Python or C++.
+    """In a `with` block, record all collectives of process groups, from Python or C++.
 
-    Also replaces dist.all_reduce: dispatch modes miss calls by DDP's hooks in gloo's threads.
+    Replaces dist.all_reduce, as dispatch modes miss its calls by DDP's hooks in gloo's threads.
     """
     name, original = "all_reduce", dist.all_reduce
 
@@ -92,8 +92,8 @@ def collectives(messages: Messages) -> Iterator[None]:
 def copies(messages: Messages) -> Iterator[None]:
     """In a `with` block, record DataParallel's copies between GPU 0 and the other GPUs.
 
-    A scatter or gather is one message; `bytes` is the whole batch. A broadcast or reduction has a
-    message per group of tensors; `bytes` is what one GPU gets or sends.
+    A scatter or gather is one message, and `bytes` is that of the whole batch. A broadcast or
+    reduction is one message per group of tensors, and `bytes` is that of one GPU.
     """
 
     def recorded(original: Callable[..., Any], kind: str) -> Any:

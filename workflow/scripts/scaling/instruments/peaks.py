@@ -20,7 +20,7 @@ PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
 """Minimum seconds of a repeat, so that the overhead of timing is negligible."""
 LARGEST_ON_CPU, MOST_BYTES_ON_CPU = 1024, 2**27
-"""Maximum matrix size and copied bytes on a CPU, which would need minutes for a GPU's sizes."""
+"""Maximum matrix size and copied bytes on a CPU, which needs minutes for sizes that suit a GPU."""
 REST_SECONDS = 1.0
 """Seconds that a GPU rests before each measurement with state `sprint` (a burst)."""
 
@@ -38,8 +38,9 @@ def start(options: Probe, folder: Path) -> None:
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (`Peak` in core.records) for each precision and matrix size, and for each copy.
 
-    Rows with `state` `sprint` are measured after a rest. The fastest size gets a row `sustained`,
-    too, measured after one to three times `sustained_seconds` of work, once repeats are steady.
+    Products with `state` `sprint` are measured after a rest. The fastest size has a row
+    `sustained`, too: measured after one to three times `sustained_seconds` of work, once times are
+    steady.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -89,7 +90,7 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Return host seconds per operation of the last `repeats` blocks of `BLOCK_SECONDS` each."""
+    """Return host seconds per operation, for each of the last `repeats` blocks of operations."""
 
     def now() -> float:
         for device in devices:

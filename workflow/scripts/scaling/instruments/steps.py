@@ -1,8 +1,8 @@
 """Measure where the time of training steps goes, in extra iterations on in-memory batches.
 
-Steps are timed with and without gradient exchange, and traced with PyTorch's profiler, which gives
-each device's kernels. A kernel's class depends on the operator that launches it. A communication
-kernel runs until all ranks have joined; its message counts only the time of the last rank to join.
+Steps are timed with and without gradient exchange. PyTorch's profiler traces each device's kernels,
+whose class depends on the operator that launches them. A communication kernel runs until all ranks
+have joined, so a message counts only the time from when the last rank has joined.
 """
 
 import json
@@ -28,8 +28,8 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
-"""Order of the blocks of steps with (True) and without exchange. In this order, a steady
-slowdown, as at the power limit, cancels in the difference of medians."""
+"""Whether each block of steps exchanges gradients, in order. In this order, a steady slowdown,
+as at the power limit, cancels in the difference of medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
@@ -53,11 +53,11 @@ CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "copies": re.compile(r"aten::(\w*copy|clone|cat\b|_local_scalar)|fsdp::"),
     "element-wise": re.compile(r"aten::|triton_"),
 }
-"""Patterns that match the beginning of an operator's name, by class; the first match decides."""
+"""Patterns of the beginning of an operator's name, by kernel class; the first match decides."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Matches operators that read only a part of their input arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
-"""Matches operators whose output is small or one of their recorded arrays."""
+"""Matches operators whose output is small, or is one of their recorded arrays."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
 """Bytes per item of each type. Lists of tensors occur in optimizers, and are float32."""
@@ -66,9 +66,9 @@ ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "Tenso
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Return where the time of steps goes on this rank, in a run on `gpus` GPUs.
 
-    `in_memory`: seconds of each block of steps with exchange, and `seconds_without_exchange` (None
-    if exchange cannot be switched), in the order `IN_TURN`. `readings`: times of communication, []
-    on one GPU. `device_time`: `busy_times` of each device, and untraced host `seconds`. `step`:
+    `in_memory`: seconds of each block of steps, with exchange (`seconds`) and without it (None if
+    that is impossible), in the order `IN_TURN`. `readings`: times of communication; [] on one GPU.
+    `device_time`: `busy_times` of each device, and host `seconds` without tracing. `step`: trace
     events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
@@ -111,8 +111,8 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 def busy_times(spans: Spans) -> dict[str, Any]:
     """Return the seconds that a device is busy, that it computes, and those of each class.
 
-    `running_seconds`: a class runs. `seconds`: it runs, and no earlier class does. All `seconds`
-    sum to `busy_seconds`; all but communication, the last class, sum to `compute_seconds`.
+    `running_seconds`: the class runs. `seconds`: the class runs, and no earlier class does. The sum
+    of all `seconds` is `busy_seconds`; without communication (the last class), `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -131,10 +131,10 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return seconds of messages and of exposed messages, of the device with the most; or a note.
+    """Return seconds of all messages and of exposed ones, on the device with the most; or a note.
 
-    A message counts its shortest time on all devices (`everyone`), which is that of the last device
-    to join. Waiting for this device counts as `start_skew_seconds`.
+    A message counts its shortest time on any device (in `everyone`), the last one to join it.
+    Waiting for that device counts as `start_skew_seconds`.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -164,10 +164,10 @@ def length(spans: list[Span]) -> int:
 def record(
     train: TrainIterations, limit: int, rank: Rank, known: Launches
 ) -> tuple[dict[int, Spans], dict[int, Messages], EpochResult]:
-    """Trace at most `limit` iterations; return kernels, messages (by device), and the result.
+    """Trace at most `limit` iterations; return kernels and messages by device, and the result.
 
     Kernels include communication; their classes come from `known`. The first barrier is left out,
-    because it waits until all ranks trace.
+    because it also waits for all ranks to start tracing.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
@@ -236,7 +236,7 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
 
 
 def launches(events: list[Event]) -> Launches:
-    """Return class and bytes of a trace's kernels; kernels of one operator share its bytes."""
+    """Return class and bytes of a trace's kernels. Kernels of one operator share its bytes."""
     operators = {one["args"]["External id"]: one for one in events if one.get("cat") == "cpu_op"}
     ranges = [one for one in events if one.get("cat") == "user_annotation"]
     updates = [one for one in ranges if one["name"].lower().startswith("optimizer")]
@@ -260,7 +260,7 @@ def kernel_class(operator: str) -> KernelClass:
 
 
 def moved_bytes(operator: Event) -> float:
-    """Return bytes of an operator's inputs plus an output as large as the largest; 0 if unknown."""
+    """Return the bytes of an operator's inputs, and of an output like the largest; 0 if unknown."""
     name, recorded = operator["name"], operator.get("args", {})
     if LOOKUPS.search(name) or kernel_class(name) not in ("copies", "element-wise"):
         return 0.0
@@ -270,5 +270,5 @@ def moved_bytes(operator: Event) -> float:
 
 
 def _items(shape: list[Any]) -> int:
-    """Return the number of items in an array of this shape, or in a list of arrays."""
+    """Return the number of items in an array of this shape, or in arrays of a list of shapes."""
     return sum(map(math.prod, shape)) if shape and isinstance(shape[0], list) else math.prod(shape)

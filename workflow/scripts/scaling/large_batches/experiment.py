@@ -1,4 +1,4 @@
-"""Train each technique at each global batch: first a learning rate sweep, then more seeds.
+"""Train each technique at each global batch: a learning rate sweep, then all seeds at its best.
 
 The best rate has the lowest loss on a validation set held out of the training set (without one, the
 lowest training loss); the test set decides nothing. Runs with equal options are trained once.
@@ -43,13 +43,13 @@ from scaling.training.resident import Resident
 from scaling.training.step import InPrecision
 
 BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
-"""Maximum batch size, and maximum number of images, for the statistics of batch norms before an
+"""Maximum batch size and maximum number of images to recompute batch-norm statistics before an
 evaluation. Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
 
 
 @dataclass
 class Experiment:
-    """Trains all runs at one global batch; a record in `folder` with equal options is reused."""
+    """Trains all runs at one global batch. Records in `folder` of equal runs are reused."""
 
     study: Study
     dataset: ImageDataset
@@ -87,7 +87,7 @@ class Experiment:
             yield name, {"status": status, "message": message, "result": None}
 
     def _images(self, held_out: bool) -> int:
-        """Return the number of training images; without the validation set if `held_out`."""
+        """Return the number of training images; if `held_out`, without the validation set."""
         return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
     def _sweep(self, name: str, technique: Technique) -> Sweep:
@@ -108,7 +108,7 @@ class Experiment:
         return dict(sorted(runs.items()))
 
     def _result(self, name: str, technique: Technique, sweep: Sweep) -> Result:
-        """Return a technique's result: all runs of its sweep, and all seeds at the best factor.
+        """Return a technique's result: the runs of its sweep, and of all seeds at the best factor.
 
         `at_edge` is True if the best factor is the smallest or largest of several.
         """
@@ -127,7 +127,7 @@ class Experiment:
     def run(
         self, name: str, technique: Technique, factor: float, seed: int, held_out: bool = False
     ) -> Result:
-        """Return a run's record, from `folder` or by training now, and print a line about it."""
+        """Return a run's record, read from `folder` or trained now; print a line about the run."""
         images = self._images(held_out)
         run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
         inputs = [self.global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
@@ -148,8 +148,8 @@ class Experiment:
     def _train(self, run: Run) -> Result:
         """Train until the run ends or diverges, and return its record.
 
-        `diverged` is "not finite" after a loss that was not finite, "at chance" if the last
-        training loss is at least ln(classes), the loss of a constant prediction, else "".
+        `diverged` is "not finite" after a loss that was not finite; "at chance" if the last
+        training loss is at least ln(classes), the loss of a constant prediction; else "".
         """
         started = time.perf_counter()
         data = (

@@ -14,11 +14,11 @@ Result = dict[str, Any]
 Sweep = dict[float, Result]
 """Results of runs by factor; a run's peak learning rate is the factor times the technique's."""
 OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
-"""Options of an update rule that `Run.rule` omits: its `rates` and `momentum` contain them."""
+"""Options that the field `rule` of a `Run` omits, as its rates and momentum contain them."""
 
 
 class Study(LargeBatches, Sgd):
-    """Options that all runs share. The learning rate is that at the reference batch."""
+    """Options that all runs share. `learning_rate` is for the reference batch."""
 
     model_width: int = 64
     """Channels of ResNet-18's first stage."""
@@ -30,9 +30,9 @@ class Study(LargeBatches, Sgd):
 class Run:
     """All options that determine a run's result at a global batch; equal runs give equal results.
 
-    `rates` has a learning rate per update (Muon's, if used), `rest` the rates of parameters that
-    SGD updates beside Muon. `rule` omits options in `OF_THE_RATES`. If `held_out`, the run is
-    evaluated on a validation set that is held out of training.
+    `rates` has one learning rate per update (Muon's, if used), `rest` the rates of parameters that
+    SGD updates in place of Muon. `rule` omits the options in `OF_THE_RATES`. If `held_out`, the run
+    is evaluated on a validation set that is held out of training.
     """
 
     seed: int
@@ -74,7 +74,7 @@ def run_of(
 
 
 def losses(runs: Sweep) -> dict[float, float | None]:
-    """Return the validation loss (or else training loss) by factor; None if it was not finite."""
+    """Return validation losses (else training losses) by factor; None for a loss not finite."""
     return {
         factor: None
         if run["diverged"] == NOT_FINITE
@@ -90,10 +90,10 @@ def choose(losses_by_factor: Mapping[float, float | None]) -> float:
 
 
 def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
-    """Return the factor that a sweep tries next, or None if the sweep is finished.
+    """Return the factor that a sweep tries next, or None if the sweep is complete.
 
-    If the best factor is the smallest or largest, the next is half or twice as large. Else it is
-    the geometric mean of the best and a neighbour more than a factor of 2 away, if there is one.
+    If the best is the smallest factor, the next is half of it; if it is the largest, twice. Else it
+    is the geometric mean of the best and a neighbour more than a factor of 2 away, if there is one.
     """
     tried, best = sorted(losses_by_factor), choose(losses_by_factor)
     if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):

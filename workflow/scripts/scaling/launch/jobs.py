@@ -16,7 +16,7 @@ from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
 SHORTEST_LIMIT = 600.0
-"""Minimum time limit, in seconds, of jobs; a run of the grid itself may have a shorter limit."""
+"""Minimum time limit of a job in seconds. Only the limit of a run itself may be shorter."""
 REQUESTED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
 """Names of the Snakemake resources of a timed job, whose values `Jobs.requested` returns."""
 
@@ -30,10 +30,10 @@ def as_json(**arguments: Any) -> str:
 
 
 def in_turns(runs: Sequence[grid.Cell]) -> list[grid.Cell]:
-    """Return the runs reordered into passes, one for each repeat and seed.
+    """Return the runs reordered into passes, one pass for each repeat and seed.
 
-    Some passes are reversed (A B B A B A A B), so that a drift of the machine affects all recipes
-    equally. Within a pass, runs of different recipes with equal GPUs and batch size are adjacent.
+    Every other pass or so is reversed (A B B A B A A B), so that a drift of the machine affects all
+    recipes equally. Within a pass, runs with equal GPUs and batch size are neighbours.
     """
     passes: dict[tuple[int, int], list[grid.Cell]] = {}
     for run in runs:
@@ -54,16 +54,16 @@ class Jobs:
         self.most = max(config["grid"]["gpus"])
         """The largest number of GPUs in the grid."""
         self.minutes = math.ceil(max(machine["time_limit_seconds"], SHORTEST_LIMIT) / 60) + 5
-        """Time limit of a job in minutes: the measurement's, and 5 minutes to start and to stop."""
+        """Time limit of a job in minutes: that of the measurement, and 5 to start and stop."""
         self._per_node = machine["gpus_per_node"] or math.inf
         timed = [config["recipes"][name] for name in config["grid"]["recipes"]]
         workers = max(recipe.get("loader_workers", 0) for recipe in timed)
         self._cores_per_gpu = machine["cpu_threads"] + workers
         self.first = len(runs) + 1
-        """The priority of jobs that come before all runs of the grid."""
+        """Priority of jobs that must come before all runs of the grid."""
         recipes = config["recipes"]
         self.commands = {name: own for name, own in recipes.items() if "command" in own}
-        """The recipes that run a command of the user, by name."""
+        """Recipes that run a command of the user, by name."""
         runs = in_turns(runs)
         repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
         self._records = Path(records)
@@ -71,9 +71,9 @@ class Jobs:
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return the path of the machine check that a repeat's jobs take as input, or [].
+        """Return [path] of the machine check that the jobs of a repeat take as input, or [].
 
-        A repeat with records keeps its list: Snakemake reruns a job when its inputs change.
+        Once a repeat has records, the result does not change: Snakemake would rerun its jobs.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"
@@ -85,7 +85,7 @@ class Jobs:
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return values for the fields of `kind`: from `own`, else the last section that has it."""
+        """Return values for `kind`'s fields: from `own`, else from the last section with them."""
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
         for section in ("machine", "training", *sections):
@@ -98,8 +98,8 @@ class Jobs:
     def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
         """Return functions for a rule's parameters `job` and `files`: JSON of an argument `name`.
 
-        `job` has the options, `files` the paths. Snakemake reruns a job when `job` changes. It
-        ignores changes of `files`, because that is a function of `input` and `output`.
+        `job` has options, `files` has paths. Snakemake reruns a job if the value of `job` changes,
+        but not if that of `files` does, because this is a function of `input` and `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -154,11 +154,11 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority: the earlier in the grid, the higher; 0 outside the grid."""
+        """Return a run's priority: the earlier it is in the grid, the higher; 0 for other runs."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return a job's number of GPUs: wildcard `gpus`, else the grid's most on one machine."""
+        """Return a job's GPUs: wildcard `gpus`, or the largest number for one machine."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
@@ -166,14 +166,14 @@ class Jobs:
         return max(1, math.ceil(gpus / self._per_node))
 
     def threads(self, wildcards: Mapping[str, str]) -> int:
-        """Return CPU cores per node of a timed job: here all of them, unless jobs share the CPU."""
+        """Return the CPU cores of a timed job, per node: here all, unless jobs share the CPU."""
         if self._workflow.local_exec and not self._shares:
             return int(self._workflow.resource_settings.cores or 1)
         gpus = self.gpus(wildcards)
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return the resources of a rule of timed jobs; if `gpus` is None, wildcards give it."""
+        """Return the resources of a rule with timed jobs, for `gpus` GPUs or as wildcards say."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)
@@ -181,7 +181,7 @@ class Jobs:
         return {name: partial(value, name) for name in names}
 
     def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
-        """Return the resources of a rule of jobs that use GPUs and are not timed."""
+        """Return the resources of a rule whose jobs use GPUs but are not timed."""
         return self.timed(gpus, ["gpu", "gres"])
 
     def requested(self, gpus: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Launch a run's processes with a time limit, end all of them, and read their reports.
 
-Linux only. A report is a JSON line in a log file of a rank, so that a rank that dies loses none.
+Linux only. A report is a JSON line in a rank's log file, so reports survive the end of a rank.
 Kinds of reports are `start` (versions), `startup` (seconds), `epoch`, `energy`, `outcome` (an error
 that ended a rank), `end`, `readings` (of instruments), and `stacks` (when a signal ended a rank).
 """
@@ -30,7 +30,7 @@ from scaling.core.errors import UserError
 
 KILL_GRACE_SECONDS = 3.0
 END_GRACE_SECONDS = 1.0
-"""Seconds for child processes to end by themselves, once the launched process has ended."""
+"""Seconds in which descendants may end by themselves, once the launched process has ended."""
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 NODES_VARIABLE = "SCALING_STUDY_NODES"
 PR_SET_PDEATHSIG = 1
@@ -46,14 +46,14 @@ class RankLog:
         self.rank = rank
 
     def append(self, kind: str, content: dict[str, Any]) -> None:
-        """Append one report and close the file, so that killing the process later loses nothing."""
+        """Append one report and close the file. If the process is killed later, nothing is lost."""
         line = json.dumps({"kind": kind, "rank": self.rank, **content}, allow_nan=False)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
 
 def read_logs(folder: Path) -> LinesByKind:
-    """Return all complete reports in the logs of `folder`, by kind; within a kind, by rank."""
+    """Return all complete reports in the logs of `folder`, by kind, and sorted by rank."""
     found = []
     for path in folder.glob("rank*"):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -75,7 +75,7 @@ def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """How launched processes ended; `measure.launch_ranks` adds reports and environment."""
+    """How launched processes ended; later also their reports (`lines`) and environment."""
 
     returncode: int
     timed_out: bool
@@ -84,12 +84,12 @@ class ProcessResult:
     environment: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return all reports of a kind, in order, without the key `rank`."""
+        """Return all reports of one kind, in order, without their key `rank`."""
         return [{key: line[key] for key in line if key != "rank"} for line in self.lines[kind]]
 
 
 def elapsed() -> float:
-    """Return seconds since `launch` started this process; call it on the launching machine."""
+    """Return the seconds since `launch` started this process, on the machine that launched it."""
     return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 
@@ -102,7 +102,7 @@ def die_with(parent: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of orphaned descendants (a subreaper), to end them later."""
+    """Become the parent of orphaned descendants (subreaper), so that they can be ended later."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -120,7 +120,7 @@ def reserve_port() -> int:
 
 
 def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
-    """Return the command line that starts Python with `words`, by srun on several nodes."""
+    """Return the command that starts Python with `words`; on several nodes, srun starts it."""
     own = [sys.executable, *words]
     if nodes == 1:
         return own

@@ -1,4 +1,4 @@
-"""Lock GPUs or the CPU, so that timed jobs, of any users, never share a device.
+"""Lock GPUs or the CPU, so that timed jobs never share a device, whoever starts them.
 
 A lease is an abstract socket (`man 7 unix`) named by the device's UUID. Child processes inherit it.
 """
@@ -41,7 +41,7 @@ def gpus(
 ) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), locked during the block.
 
-    Waits without holding any GPU until enough are free, and prints once which processes hold them.
+    If too few are free, waits without holding any, and prints once which processes hold them.
     UserError after `patience` seconds, or if there are fewer than `count` candidates.
     """
     if count > len(candidates):
@@ -98,7 +98,7 @@ def device(requested: environment.Device) -> Iterator[Any]:
 
 
 def _take(uuid: str) -> socket.socket | None:
-    """Return a lease of the device `uuid`; None if another process holds a lease of it."""
+    """Return a new lease of the device `uuid`; None if another process holds it."""
     own = socket.socket(socket.AF_UNIX)
     own.set_inheritable(True)
     try:
@@ -113,7 +113,7 @@ def _take(uuid: str) -> socket.socket | None:
 
 
 def _holder(uuid: str) -> str:
-    """Describe the process, user and command that hold a GPU's lease; "is free" without one."""
+    """Return text on the process, user and command that hold a GPU's lease, or "is free"."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:

@@ -21,7 +21,7 @@ from scaling.registry.registry import Reference
 
 
 class Measurement(Options):
-    """Options of all measurements except runs; `gpus` counts all nodes (on a CPU, processes)."""
+    """Options of each measurement but runs; `gpus` counts all nodes (on a CPU, processes)."""
 
     output: Path
     gpus: int = 1
@@ -47,7 +47,7 @@ class MachineCheck(Measurement):
     """Options of the machine check."""
 
     check: Literal["refuse", "warn", "off"] = "refuse"
-    """Whether severe findings are an error, a warning, or ignored."""
+    """What severe findings do: stop the study, warn in the report, or nothing."""
     products: bool = True
     """Whether to time matrix products on all GPUs, which needs PyTorch."""
 
@@ -57,8 +57,8 @@ def run(
 ) -> ProcessResult:
     """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
 
-    UserError, with the measurement's `name` and `advice`, if a process fails. After the time limit
-    it is no error if reports of the kind `keep` exist.
+    UserError, with the measurement's `name` and `advice`, if a process fails. Reaching the time
+    limit is no failure if there are reports of the kind `keep`.
     """
     about = {"options": options.model_dump(mode="json")}
     result = launch_ranks(function, about, options, options.output, options.gpus)
@@ -72,7 +72,7 @@ def run(
 
 @contextmanager
 def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield locked GPUs ([] on a CPU) and variables for processes; SIGTERM raises SystemExit."""
+    """Yield locked GPUs ([] on a CPU) and processes' variables. SIGTERM raises SystemExit."""
     with launcher.terminable():
         on_gpu = device == "cuda"
         there = environment.visible_gpus() if on_gpu else []
@@ -95,7 +95,7 @@ def launch_ranks(
 ) -> ProcessResult:
     """Call `function` (`module:name`) in processes on locked GPUs; return their end and reports.
 
-    `gpus` counts all nodes; this process locks those of its node. Ranks read job.json in a
+    `gpus` counts all nodes, but this process locks only GPUs of its node. Ranks read job.json in a
     temporary folder beside `output`, and write their reports there.
     """
     device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)

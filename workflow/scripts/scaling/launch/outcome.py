@@ -22,12 +22,12 @@ LACKS: dict[Status, re.Pattern[str]] = {
         "Cannot allocate memory"
     ),
 }
-"""Maps a status to a pattern of errors about too little memory; the first match decides."""
+"""Patterns of errors about too little memory, by the status they give; the first match decides."""
 NAMES_ERROR = re.compile(
     r"^(?:\[[^\]]*\]:?\s*|\d+:\s*)?"
     r"(?:(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?=:|$)|what\(\): )"
 )
-"""Matches the last line of a traceback or a C++ exception, also after a prefix "[rank]:"."""
+"""Matches the last line of a traceback or a C++ exception; a prefix with the rank may precede."""
 LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|CalledProcessError")
 """Matches messages of launchers, such as torchrun, about a process that failed."""
 AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
@@ -38,7 +38,7 @@ FATAL = "Fatal Python error"
 
 
 def status_of(text: str) -> Status | None:
-    """Return `oom` or `oom_host` if an error's text is about too little memory, else None."""
+    """Return `oom` or `oom_host` if an error's text is about a lack of memory, else None."""
     return next((status for status, words in LACKS.items() if words.search(text)), None)
 
 
@@ -48,7 +48,7 @@ def classify(error: BaseException) -> Status | None:
 
 
 def first_sentence(error: BaseException) -> str:
-    """Return one line of an error's message, or of the out-of-memory error that caused it."""
+    """Return one line of the message of an error, or of the out-of-memory error behind it."""
     _, cause = _judged(error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if re.search("allocate|memory|No space left", line)]
@@ -59,7 +59,7 @@ def first_sentence(error: BaseException) -> str:
 
 
 def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
-    """Return status and exception of the first out-of-memory error in a chain of causes."""
+    """Return the first out-of-memory error among an error and its causes, with its status."""
     origin: BaseException | None = error
     while origin:
         if status := status_of(f"{type(origin).__name__}: {origin}"):
@@ -71,8 +71,9 @@ def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
 def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
     """Return the status of a failed command (None unless out of memory) and an error message.
 
-    Both come from the last exception in `lines`, the output. Exceptions of launchers or due to
-    another process's end are skipped. An exception before a printed epoch gives no status.
+    Both come from the last exception in `lines`, the output. Skipped are exceptions of launchers,
+    and those that another process's end caused. An exception before a printed epoch has status
+    None.
     """
     own = [line for line in lines if not LAUNCHERS.search(line)]
     named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
@@ -111,7 +112,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return the status of a run with all epochs; an instrument may have failed after them."""
+    """Return the status of a run that measured all epochs. An instrument may have failed later."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -135,8 +136,8 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Return a phrase on each rank's end, the first failure first, and the ranks that likely hung.
 
-    These are ranks without a report on their end or, if there are none, those with the fewest
-    steps. `done` maps each rank to its last epoch.
+    Ranks that reported no end likely hung; if all reported one, those with the fewest steps. `done`
+    maps each rank to its last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

@@ -31,13 +31,13 @@ CLIENT = Path(__file__).parents[3] / "client"
 FOLDER_VARIABLE = "SCALING_FOLDER"
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "studies", "site", "__pycache__"}
-"""Names of folders that are not searched for files of the command."""
+"""Names of folders that are not searched for files which a command reads or writes."""
 MOST_FILES = 10_000
 SAMPLING_SECONDS = 0.2
 
 
 class Sampler:
-    """Samples GPUs (CUDA_VISIBLE_DEVICES entries) in a `with` block; `clock` gives the times."""
+    """Samples GPUs (CUDA_VISIBLE_DEVICES entries) in a `with` block, at times from `clock`."""
 
     def __init__(self, gpus: Sequence[str], clock: Callable[[], float]) -> None:
         self._handles, self._clock = gpu_counters.handles(gpus), clock
@@ -54,7 +54,7 @@ class Sampler:
         self._sampler.join()
 
     def memory(self) -> dict[str, Any]:
-        """Return field `memory` of a record: peak bytes of each GPU, capacity of the first."""
+        """Return a record's `memory`: peak bytes of each GPU, and the capacity of the first."""
         peaks = [int(own["bytes"].max()) for own in self._of_gpus()]
         whole = peaks and ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
         capacity = float(whole.total) if whole else None
@@ -62,7 +62,7 @@ class Sampler:
         return {"kind": kind, "peak_bytes": peaks, "capacity_bytes": capacity}
 
     def between(self, start: float, end: float) -> list[tuple[GpuReading, float]]:
-        """Return each GPU's counters between two times, and the share of time with a kernel."""
+        """Return, per GPU, its counters between two times and the share of time with a kernel."""
         last = end + SAMPLING_SECONDS
         return [
             (
@@ -90,7 +90,7 @@ class Sampler:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return a GPU's counters at `time`, interpolated; a counter missing in a sample is omitted."""
+    """Return a GPU's counters at `time`, interpolated. A counter that a sample lacks is omitted."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
@@ -167,7 +167,7 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
 
 
 def _files() -> dict[str, tuple[int, int]]:
-    """Map each file here to the times (ns) of its last change and read; {} above `MOST_FILES`."""
+    """Map all files here to times (ns) of last change and last read; {} if above `MOST_FILES`."""
     found = {}
     for place, folders, names in os.walk("."):
         folders[:] = [name for name in folders if name not in SKIPPED and name[0] != "."]
@@ -183,7 +183,7 @@ def _files() -> dict[str, tuple[int, int]]:
 def _verdict(
     spec: RunSpec, output: Output, result: ProcessResult, seconds: float, epochs: pd.DataFrame
 ) -> tuple[Status, str | None, pd.DataFrame]:
-    """Return a command's status, a sentence on peculiarities or None, and a table of epochs."""
+    """Return a command's status, a sentence on anything unusual or None, and its epochs."""
     of = f"the command of {spec.cell}"
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
@@ -229,7 +229,7 @@ def _verdict(
 def _rows(
     spec: RunSpec, epochs: pd.DataFrame, measured: Any, lines: pd.DataFrame, sampler: Sampler
 ) -> Iterator[EpochRow]:
-    """Yield a row per epoch and rank. Output without ranks gives rows of rank 0 only."""
+    """Yield one row per epoch and rank. If the output names no ranks, all count as rank 0."""
     ranks = lines.dropna(subset="rank").groupby(["epoch", "rank"])[["seconds", "data_wait"]].last()
     epoch: Any
     for number, epoch in enumerate(epochs.itertuples(), start=1):
@@ -255,7 +255,7 @@ def _rows(
 
 
 def _busy(measured: pd.DataFrame, sampler: Sampler) -> Iterator[dict[str, Any]]:
-    """Yield a row per GPU: its busy seconds in the measured epochs, as the driver counts them."""
+    """Yield one row per GPU: busy seconds in the measured epochs, by the driver's counter."""
     busy = []
     epoch: Any
     for epoch in measured.itertuples():

@@ -18,11 +18,11 @@ from scaling.core.section import check_images
 from scaling.launch.lease import SHARE_VARIABLE
 
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
-"""Variables set by torchrun and mpirun; measuring processes would misread them."""
+"""Environment variables of torchrun and mpirun, which would mislead the measuring processes."""
 
 
 def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
-    """Check `config` (or raise UserError); drop unsupported parts, and return why, in sentences."""
+    """Check `config` (else UserError) and drop unsupported parts; return a sentence for each."""
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if (partial := config.get("partial")) in ("true", "false"):
         config["partial"] = partial == "true"
@@ -48,8 +48,8 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
 def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest: str) -> bool:
     """Print `sentences` and return True in the main Snakemake; return False in a job's process.
 
-    `manifest` is the path of the dataset's manifest, "" if nothing is trained. UserError if a
-    launcher such as torchrun started this process, or if the images are too few or misfit the
+    `manifest` is the path of the dataset's manifest; "" if nothing is trained. UserError if a
+    launcher such as torchrun started this process, or if the images are too few or do not fit the
     model.
     """
     if not workflow.is_main_process:
@@ -79,7 +79,7 @@ def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest:
 def relay_signals() -> None:
     """Run Snakemake's handler of SIGTERM in a thread, after SIGTERM or SIGHUP.
 
-    In the main thread the handler could wait for a lock that this thread holds: docs/upstream.md.
+    In the main thread, the handler could wait for a lock that this thread holds (docs/upstream.md).
     """
     theirs: Any = signal.getsignal(signal.SIGTERM)
     signals = SimpleQueue[Any]()
@@ -96,7 +96,7 @@ def relay_signals() -> None:
 
 
 def _end_at_sigterm() -> None:
-    """Make SIGTERM end this process (a job's Snakemake) even if another handler is set later."""
+    """Make SIGTERM end this process, the Snakemake of a job, even if a handler is set later."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes)

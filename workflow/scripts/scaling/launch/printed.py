@@ -1,7 +1,7 @@
 """Read the output of a user's command: epochs, software versions, and error messages.
 
-A report on an epoch, or on a `step` in it, is a JSON object in a line: `{"epoch": 2, "seconds":
-4.1, "samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`. Only `epoch` is required.
+An epoch, or a `step` in it, is reported by a JSON object in a line: `{"epoch": 2, "seconds": 4.1,
+"samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`. Only `epoch` is required.
 """
 
 import json
@@ -28,7 +28,7 @@ LONGEST_READ = 1 << 16
 LAST_LINES = 3000
 """Number of lines kept from the end of the output, to find the cause of a failure."""
 FASTEST = 1e-4
-"""Minimum seconds between two lines. Faster lines were buffered, so their times are wrong."""
+"""Minimum seconds between two lines. Lines that arrive faster were buffered: no valid times."""
 LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
 DECODER = json.JSONDecoder()
@@ -57,7 +57,7 @@ class Output:
         self.lines: list[tuple[float, str]] = []
         """Time and JSON text of each report on an epoch."""
         self.unread: list[str] = []
-        """Lines that seem to report an epoch, but hold no JSON object with one."""
+        """Lines that seem to report an epoch, but have no JSON object with the key `epoch`."""
         self.software: dict[str, Any] = {}
         self.tail = deque[str](maxlen=LAST_LINES)
         self.last = 0.0
@@ -69,7 +69,7 @@ class Output:
         return time.monotonic() - self._start
 
     def read(self, stream: IO[bytes]) -> None:
-        """Print `stream` to the log and collect its lines; a line's time is its last byte's."""
+        """Copy `stream` to the log and collect its lines. A line's time is when it was complete."""
         chunks = SimpleQueue[tuple[float, bytes]]()
         keeper = threading.Thread(target=self._keep, args=[chunks])
         keeper.start()
@@ -110,7 +110,7 @@ class Output:
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects in a line that have a key `epoch` or `software`."""
+    """Yield the outermost JSON objects in a line that have the key `epoch` or `software`."""
     place = text.find("{")
     while place >= 0:
         try:
@@ -169,8 +169,8 @@ def _refused(line: str, why: str) -> UserError:
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return one row per epoch from `lines`, the table that `read_lines` returns.
 
-    If several processes report a step, its time is the slowest one's, its loss their mean. Their
-    `samples` are added if they differ; if equal, each already counts the samples of all processes.
+    If several processes report a step, the longest time and the mean of the losses count. Different
+    `samples` are added; equal `samples` each count those of all processes.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])

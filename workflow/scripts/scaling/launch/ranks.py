@@ -28,11 +28,11 @@ from scaling.registry.registry import Reference
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
-"""Seconds after the first rank's failure until ranks that have not reported count as hung."""
+"""Seconds after a rank's failure in which other ranks may report; later they count as hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable with the file descriptor of the socket of the ranks' TCPStore."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""Variable and milliseconds. After a timeout, PyTorch waits for dumps 4 times as long."""
+"""Variable with milliseconds. After a timeout, PyTorch waits four times as long for dumps."""
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
 """Maximum seconds to wait for other threads before a fork."""
@@ -58,7 +58,7 @@ class Rank:
             dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
 
     def gather(self, own: T) -> list[T]:
-        """Return a list with the argument `own` of each rank, in order of ranks, on all ranks."""
+        """Return the values of `own` from all ranks, in order of ranks; all ranks get the list."""
         found = [own] * self.processes
         if self.processes > 1:
             dist.all_gather_object(found, own)
@@ -96,7 +96,7 @@ class Rank:
 
 
 def main() -> None:
-    """Call the function named in the file job.json, with its arguments and the file's folder."""
+    """Call the function that the file job.json names, with the arguments in that file."""
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
     arguments = job["arguments"] | {"folder": str(path.parent)}
@@ -139,9 +139,9 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
-    """Return this process's rank; if there are several ranks, join a process group (NCCL or gloo).
+    """Return this process's rank. If there are several, join a process group (NCCL or gloo).
 
-    Each of several ranks sees only one GPU, as device 0, because compiled code contains the number.
+    Each of several ranks sees one GPU only, as device 0, because compiled code contains the number.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -178,9 +178,9 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 def wait_for_threads() -> None:
     """Before a fork, wait until two checks in a row find all other PyTorch threads asleep.
 
-    Before Python 3.11.10, a gloo thread that ends a collective takes a lock without the GIL; a
-    child forked at that time waits for the lock for ever (gh-112275). Sleeping threads do not hold
-    the lock. Each check releases the GIL, so that a thread that waits for the GIL can run.
+    Before Python 3.11.10, a gloo thread that ends a collective takes a lock without the GIL. A
+    child forked at that moment waits for the lock for ever (gh-112275). A sleeping thread does not
+    hold the lock. Each check releases the GIL, so that threads that wait for the GIL can run.
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
@@ -199,7 +199,7 @@ def backend(device: Device) -> str:
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Return a rank's first report: host, machine, GPUs, and versions of CUDA and NCCL."""
+    """Return a rank's host, machine and GPUs, and the versions of CUDA and NCCL."""
     on_gpu = device == "cuda"
     return {
         **environment.leased_gpus(environment.visible_gpus() if on_gpu else []),
@@ -217,7 +217,7 @@ def process(
 ) -> Iterator[RankLog]:
     """Yield the log of this rank. After an exception, call `report` and end the process at once.
 
-    An orderly shutdown could wait for ever for a rank that hangs in a collective.
+    An orderly shutdown could wait for ever for another rank that hangs in a collective.
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))

@@ -28,11 +28,11 @@ class CommandOptions(Limits):
     measured_epochs: Count = 4
     device: Device = "auto"
     nodes: int = 1
-    """Number of nodes of a Slurm job that share the run's GPUs equally."""
+    """Number of nodes of a Slurm job. Each has the same number of the run's GPUs."""
 
 
 class RunSpec(CommandOptions, Training):
-    """Parameters of one run. Its record contains them all."""
+    """Parameters of one run, all of which its record contains."""
 
     cell: Cell = Cell("plain", "ddp", 1, 128, 0)
     model: Model = Model()
@@ -45,7 +45,7 @@ class RunSpec(CommandOptions, Training):
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
-        """Return the next epoch's role from the seconds of past epochs; None ends the training."""
+        """Return the next epoch's role, given the seconds of past epochs; None to stop training."""
         if len(warmup) < self.warmup_epochs or sum(warmup) < self.warmup_seconds:
             return "warmup"
         enough = len(measured) >= self.measured_epochs and sum(measured) >= self.measured_seconds

@@ -1,6 +1,6 @@
 """Watchdog that aborts a rank when its device makes no progress on launched steps.
 
-It is needed because NCCL's watchdog does not see collectives in CUDA graphs.
+NCCL's own watchdog does not see collectives in CUDA graphs.
 """
 
 import math
@@ -14,7 +14,7 @@ import torch
 
 POLL_SECONDS = 1.0
 REPORT_GRACE_SECONDS = 2 * POLL_SECONDS
-"""Seconds between a stalled rank's report and its exit, in which other ranks can report, too."""
+"""Seconds from a stalled rank's report to its exit, so that other ranks can report, too."""
 REPORTS = 16
 """Maximum number of times per epoch that the device reports its progress."""
 
@@ -31,8 +31,7 @@ class Progress(NamedTuple):
 class StepProgress:
     """Tracks the progress of an epoch of at most `steps` steps; any thread may read `position`.
 
-    A separate stream copies the number of finished steps to memory that needs no driver call to
-    read.
+    The device writes the number of finished steps to host memory, so that no driver call can block.
     """
 
     def __init__(self, steps: int, device: torch.device) -> None:
@@ -65,14 +64,14 @@ class StepProgress:
         self._steps = 0
 
     def position(self) -> Progress | None:
-        """Return the current progress; None between `end` and `start`."""
+        """Return the current progress; None if no epoch is running."""
         if not self._steps:
             return None
         return Progress(self._training, self._epoch, self._launched, int(self._finished))
 
 
 class StallError(Exception):
-    """Raised if no step of a rank finishes for `seconds`."""
+    """A rank made no progress on its steps for `seconds`."""
 
     def __init__(self, position: Progress, seconds: float) -> None:
         where = f"epoch {position.epoch}" if position.epoch else "the steps after the last epoch"
@@ -86,7 +85,7 @@ def watch(
     timeout_seconds: float,
     give_up: Callable[[StallError], object],
 ) -> None:
-    """In a thread, call `give_up` once if no step has finished for `timeout_seconds`."""
+    """Start a thread that calls `give_up` once if no step finishes for `timeout_seconds`."""
 
     def look() -> None:
         last, since = position(), time.monotonic()

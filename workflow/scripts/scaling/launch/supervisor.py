@@ -49,7 +49,7 @@ def supervise(
 def record_of(
     spec: RunSpec, result: ProcessResult, status: Status, message: str | None
 ) -> RunRecord:
-    """Return a run's record, still without its dataset, from its status and its ranks' reports."""
+    """Return a run's record, from its status and its ranks' reports; its dataset is still empty."""
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
@@ -101,7 +101,7 @@ def record_of(
 
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
-    """Write trace events of all ranks as compressed JSON; skip it if above `TRACE_BYTES`."""
+    """Write trace events of all ranks as compressed JSON; nothing if above `TRACE_BYTES`."""
     content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
         print(f"one step of each rank takes {len(content):,} bytes, too many to keep its trace")
@@ -111,7 +111,7 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the trace events, shortened where they overlap in part, which Perfetto cannot show."""
+    """Return the events, cut where two overlap in part, because Perfetto drops such events."""
     spans = [event for event in events if event["ph"] == "X"]
     spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))
     first = min((event["ts"] for event in spans), default=0.0)
@@ -126,7 +126,7 @@ def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
-    """Return why a run cannot work, such as a global batch above the dataset's size, or None."""
+    """Return why a run is impossible, such as a global batch above the dataset's size, or None."""
     cell = spec.cell
     if cell.global_batch_size > train_images:
         return (

@@ -1,4 +1,4 @@
-"""Build a study's model by name, find its repeated blocks, and report use of torch.compile."""
+"""Build a study's model by name, find its repeated blocks, and report torch.compile's work."""
 
 import sys
 from collections import Counter
@@ -21,8 +21,8 @@ def build(chosen: Model, classes: int) -> nn.Module:
     """Return the `chosen` model with initial weights, for `classes` classes.
 
     Its name is a registered model, a classification model of torchvision, or a function of the
-    number of classes, `file.py:function` or `module:function`. The model's options are passed on.
-    UserError for an unknown name; errors of the model's own code are not caught.
+    number of classes, `file.py:function` or `module:function`. The options are passed on as
+    arguments. UserError for an unknown name. Errors in the model's own code are not caught.
     """
     name, given, sizes = chosen.name, chosen.options, [classes]
     make: Any
@@ -46,8 +46,8 @@ def build(chosen: Model, classes: int) -> nn.Module:
 def blocks(model: nn.Module) -> list[nn.Module]:
     """Return a network's repeated parts, such as residual blocks or transformer blocks.
 
-    These are the outermost modules that have children and a class, not of torch.nn, that occurs
-    twice.
+    These are the outermost modules with children whose class, outside torch.nn, occurs twice or
+    more.
     """
     classes = Counter(type(module) for module in model.modules())
 
@@ -63,7 +63,7 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 
 
 def cache_use() -> dict[str, int]:
-    """Return how many graphs torch.compile read from its cache (`kept`) and compiled (`made`)."""
+    """Return how many graphs torch.compile took from its cache (`kept`) and compiled (`made`)."""
     if "torch._dynamo.utils" not in sys.modules:
         return {"kept": 0, "made": 0}
     counts = torch._dynamo.utils.counters["aot_autograd"]

@@ -25,8 +25,8 @@ CLASSES = 10
 def check(config: dict[str, Any], manifest: Path) -> None:
     """Raise UserError if the model cannot be built, or cannot train in all runs of the study.
 
-    Trains one step on 2 images; on 1 image, which batch norm may reject, if a run's smallest batch
-    has 1. Uses the meta device, which computes no values, or the CPU if that fails.
+    Trains one step on 2 images; on 1 image, which batch norm may reject, if the smallest batch is
+    1. Uses the meta device, which computes no values; if that fails, the CPU.
     """
     section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
     images = configuration.train_images(config, described)
@@ -53,7 +53,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
-    """Yield (images, description) of each forward pass; the dataset has `images` or None."""
+    """Yield (images, description) of each forward pass in a study; `images` may be unknown."""
     full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]
     for n in full["gpus"] if "time_to_accuracy" in on else ():
@@ -74,7 +74,7 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
 
 
 def _train(model: nn.Module, images: torch.Tensor, classes: int) -> None:
-    """Train one step; ValueError if logits have a wrong shape or gradients are missing."""
+    """Train one step; ValueError for a wrong shape of logits or for missing gradients."""
     parameters, wanted = dict(model.train().named_parameters()), (len(images), classes)
     # Only a lazy parameter cannot tell how many values it has.
     trained = [key for key, one in parameters.items() if one.numel() and one.requires_grad]

@@ -5,10 +5,10 @@ from torch.nn import functional
 
 
 class NarrowConv2d(nn.Conv2d):
-    """A strided 1×1 convolution that first subsamples its input, then multiplies.
+    """A strided 1×1 convolution that subsamples its input before it multiplies.
 
-    PyTorch's oneDNN writes out of bounds in a strided convolution of channels-last images with
-    fewer than `NARROW` channels on a CPU without AVX-512 (seen with PyTorch 2.15).
+    On a CPU without AVX-512, PyTorch's oneDNN writes out of bounds if such a convolution is strided
+    and has channels-last images with fewer than `NARROW` channels (seen with PyTorch 2.15).
     """
 
     NARROW = 8
@@ -65,7 +65,7 @@ class ResNet18(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """Return three parts: until stage 2, stage 3, the rest (6, 19, 75 % of the parameters)."""
+        """Return three parts: up to stage 2, stage 3, and the rest (6, 19, 75 % of parameters)."""
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]
 

@@ -39,7 +39,7 @@ def qmax(bits: int) -> int:
 def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
     """Return the scale qmax / max|x|, which maps the largest magnitude to the last level.
 
-    UserError, which names the values `of`, if `max_abs` is not positive and finite.
+    UserError, which calls the values `of`, if `max_abs` is not positive and finite.
     """
     if not (math.isfinite(max_abs) and max_abs > 0):
         raise UserError(
@@ -58,8 +58,8 @@ def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
 def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tensor]:
     """Return a layer's weights as int8, and their scales as float64 [outputs, 1, …].
 
-    None is clipped. With one scale per tensor, all scales are equal; with one per channel, a
-    channel of zeros has the tensor's. UserError, which names the layer, if all weights are zero.
+    None is clipped. With one scale per tensor, all scales are equal; with one per channel, a zero
+    channel has the tensor's scale. UserError, with the layer's `name`, if all weights are zero.
     """
     bits = scheme.weight_bits
     largest = layer.weight.double().abs().amax(dim=[*range(1, layer.weight.dim())], keepdim=True)
@@ -71,7 +71,7 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
 
 
 def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
-    """Return the bytes of weights of `bits` bits, of an int32 bias per output, and of scales."""
+    """Return the bytes of weights with `bits` bits, int32 biases, and distinct scales."""
     words = len(scales) + len(scales.unique())
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 
@@ -80,8 +80,8 @@ class Requantization(nn.Module):
     """Multiplies accumulators [batch, outputs, …] by `factors` (one, or [outputs]).
 
     Products are rounded and clamped to `bits` bits. Integers give int8 (int32 above 8 bits), by
-    int64 products and shifts: a factor becomes m / 2^n, m of 22 bits. Floats of integer value give
-    float64. UserError, which names the layer `of`, unless 0 < factor < 2^20.
+    int64 products and shifts: a factor is m / 2^n, with m of 22 bits. Floats with integer values
+    give float64. UserError, which names the layer `of`, unless 0 < factor < 2^20.
     """
 
     def __init__(self, factors: Tensor | float, bits: int, of: str) -> None:
@@ -137,7 +137,7 @@ def integer_products(values: Tensor, weight: Tensor, convolution: dict[str, Any]
 def _multiply(rows: Tensor, weight: Tensor) -> Tensor:
     """Return the product of int8 [n, inner] and int8 [outputs, inner]: int32 [n, outputs].
 
-    Zeros pad both, as NVIDIA GPUs need more than 16 rows, and other sizes divisible by 8.
+    Pads with zeros, as NVIDIA GPUs need more than 16 rows, and other sizes divisible by 8.
     """
     (n, inner), outputs = rows.shape, len(weight)
     if n < 17 or inner % 8:  # It copies in any case.

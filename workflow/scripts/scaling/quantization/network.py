@@ -51,11 +51,11 @@ from scaling.quantization.integers import (
 )
 
 IMAGES = "images"
-"""Name of the network's input, used beside the names of its layers."""
+"""Name of the network's input, beside names of its layers."""
 
 
 Calibration = dict[str, tuple[float, float]]
-"""Smallest and largest output of each module, by name, and of the images, by `IMAGES`."""
+"""Smallest and largest output of each module, by the module's name; `IMAGES` for the images."""
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:
@@ -64,7 +64,7 @@ def layers(network: nn.Module) -> dict[str, Layer]:
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Map each layer to its ReLU's name (without a ReLU, to itself), and `IMAGES` to itself."""
+    """Map each layer's name to its ReLU's name, or to itself without a ReLU; `IMAGES` to itself."""
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
@@ -111,7 +111,7 @@ class QuantizedImages(nn.Module):
 
 @dataclass(frozen=True)
 class Quantizer:
-    """Options to quantize a network, and `calibration`, the output ranges of the float network.
+    """Options to quantize a network; `calibration` has the output ranges of the float network.
 
     Activations have `bits` bits.
     """
@@ -129,9 +129,9 @@ class Quantizer:
 class QuantizedLayer(nn.Module):
     """A convolution or linear layer whose inputs are integers of scale `input_scale`.
 
-    Outputs are integers of `bits` bits at `scale`, which `requantization` computes. If `bits` and
+    Outputs are integers of `bits` bits, which `requantization` brings to `scale`. If `bits` and
     `scale` are None, outputs are floats: the accumulator divided by its scale S,
-    `accumulator_scale` [outputs]. `weight` is int8 with `scales`; `bias` [outputs] is int32 or
+    `accumulator_scale` [outputs]. `weight` is int8 with `scales`. `bias` [outputs] is int32 or
     float64, in levels of the accumulator. `accumulator_bound` is the largest |products + bias| for
     any integer input. Mistakes in the scheme change these scales.
     """
@@ -218,11 +218,11 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 
 @torch.no_grad()
 def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn.Module:
-    """Return an integer copy of `network`, which first runs `quantize` on the images.
+    """Return an integer copy of `network`, which quantizes images in its module `quantize`.
 
     A `QuantizedLayer` replaces each layer with weights. If `scheme.activation_bits` is None, the
-    copy has float layers, whose weights are rounded and divided by their scales. UserError if a
-    tensor has no scale (all zero), or if an accumulator could exceed int32.
+    copy has float layers, with weights that were rounded and divided by their scales. UserError if
+    a tensor has no scale (all zero), or if an accumulator could exceed int32.
     """
     copied = copy.deepcopy(network).eval()
     if scheme.activation_bits is None:
@@ -247,9 +247,9 @@ def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn
 def exactness(
     quantized: nn.Module, batches: Iterable[Tensor], device: torch.device
 ) -> dict[str, int]:
-    """Return the number of `logits`, and of logits `differing` between integers and floats.
+    """Return the number of `logits`, and how many are `differing` between integers and floats.
 
-    Integers are computed on `device`, floats that hold integers on the device of `batches`.
+    Integers are computed on `device`; floats that hold integers, on the device of `batches`.
     """
     entrance, network = quantized.children()
     logits = differing = 0

@@ -30,7 +30,7 @@ class TutorialTraining(DataOptions, NetworkTraining):
     output: Path
     """Path of the weights file to write."""
     summary: Path
-    """Path of the JSON file to write about the training."""
+    """Path of the JSON file to write, with a summary of the training."""
     device: Device = "auto"
     """Device to compute on; `auto` means CUDA if a GPU is visible."""
 

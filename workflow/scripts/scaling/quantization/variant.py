@@ -30,7 +30,7 @@ class VariantEvaluation(DataOptions):
     """Quantizes the tutorial CNN in several ways, and measures each copy."""
 
     weights: Path
-    """Path of the weights that quantize.py trained with this seed."""
+    """Path of the weights that quantize.py wrote for this seed."""
     seed: int
     """Seed of the choice of calibration images."""
     calibration_images: int
@@ -134,11 +134,11 @@ def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
-    """Return the scales and bounds of one integer layer; if there are several, those of channel 0.
+    """Return the scales and bounds of one integer layer; with scales per channel, of channel 0.
 
-    Scales are levels per unit, except `output_scale`, a factor on the accumulator. `top_step` = S ·
-    o · max is the level of the `largest` output. `bias_steps` is `largest_bias` after quantization;
-    `bias_error_steps` is the largest |quantized bias - S · float bias|.
+    Scales are levels per unit, except `output_scale`, a factor on the accumulator. `top_step` is S
+    · o · max, the level of the `largest` output. `bias_steps` is the quantized `largest_bias`, and
+    `bias_error_steps` the largest |quantized bias - S · float bias|.
     """
     assert floats.bias is not None
     bias, rule = floats.bias.double(), layer.requantization
@@ -158,9 +158,9 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
 def _noise(
     network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Return (SQNR in dB, share of clipped values) for the images and for each layer's outputs.
+    """Return (SQNR in dB, share of clipped values), for the images and for each layer's outputs.
 
-    `network`'s outputs are rounded with scales of `quantized`. Layers with float outputs have None.
+    Outputs of `network` are rounded at the scales of `quantized`. Float outputs have (None, None).
     """
     entrance, points = quantized.get_submodule("quantize"), int8.observer_points(network)
     takes: dict[str, Any] = {int8.IMAGES: (entrance.scale, entrance.bits)}

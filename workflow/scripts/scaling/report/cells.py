@@ -69,14 +69,14 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 
 
 def machine_letters(provenance: pd.DataFrame) -> dict[str, str]:
-    """Return a letter for each machine, in order of first runs; after Z follow `M26`, `M27` etc."""
+    """Return a letter for each machine, in order of first runs. After Z come `M26`, `M27` etc."""
     ran = provenance[provenance["started"] != ""].sort_values("started", kind="stable")
     names = [*dict.fromkeys([*ran["machine"], *provenance["machine"]])]
     return {name: chr(65 + at) if at < 26 else f"M{at}" for at, name in enumerate(names)}
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
-    """Return the row with the shortest epoch or, for commands that report samples, highest rate.
+    """Return the row with the shortest epoch; for commands that print samples, the highest rate.
 
     None without a timed row. Whole runs shorter than `IMPORTS_SECONDS` are left out.
     """
@@ -91,7 +91,10 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return whether a row is as accurate as its recipe's reference, and that as the best one."""
+    """Return, per row, whether its accuracy is as good as the best recipe's reference.
+
+    A row is if it is as good as its recipe's reference, and this as the best one, to `AS_WELL`.
+    """
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
     of_recipe = reached.groupby(cells["recipe"]).transform("max")
@@ -116,7 +119,7 @@ def unit_of(cells: pd.DataFrame) -> str:
 
 
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
-    """Return the headings of those `METRICS` that have values, by name; accuracy's with epochs."""
+    """Return the headings of those `METRICS` for which there are values, by name."""
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
     unit = unit_of(cells)
@@ -144,7 +147,7 @@ def training_id(row: Any) -> str:
 
 
 def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
-    """Return the page's map by row name and batch size; values have ratings from 0 to 1."""
+    """Return the page's map: printed values and ratings (0 to 1), by row name and batch size."""
     ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
     for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
@@ -181,7 +184,7 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
 def pages(
     study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path, config: str
 ) -> list[dict[str, Any]]:
-    """Return the page of each configuration and training; `config` is for the command shown."""
+    """Return one page per configuration and training; its command reads the file `config`."""
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = []
     for row in rows_of(cells):
@@ -209,7 +212,7 @@ def _facts(row: Any, columns: list[Column]) -> list[tuple[str, Figure]]:
 
 
 def _page(row: Any, numbers: Iterable[Any], runs: Path, logs: Path, config: str) -> dict[str, Any]:
-    """Return record files, ends of logs and the first command for runs with these `numbers`."""
+    """Return files, ends of logs and the first run's command, for runs with these `numbers`."""
     own = [Cell(*_keys(row), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     target = own[0].record_path(Path("results", runs.name)).as_posix()

@@ -26,11 +26,11 @@ LIMITS = {
     "idle_besides_share": "Launch fewer kernels per image, as CUDA graphs do",
     "power_capped_share": "Raise the power limit, or do less work per image",
 }
-"""How to shorten an epoch, by the column with the largest share of the epoch's time."""
+"""Advice to shorten an epoch, by the column of the largest share of the epoch."""
 MOST_WARNINGS = 5
 """Maximum number of warnings that a terminal shows."""
 CAPPED = 0.9
-"""Minimum share of time at the power limit for which power counts as the limit."""
+"""If a GPU is at its power limit for at least this share of the time, power is the limit."""
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
     "GPUs) show that every part works. {}Times say nothing about GPUs.</b> To measure: <code>make "
@@ -189,7 +189,7 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
-    """Return a card on noise: a run's standard deviation, and the smallest difference shown."""
+    """Return a card on noise: a run's deviation, and the smallest significant difference."""
     noise = Noise(study.provenance, "epoch_seconds").spreads()
     found = sorted(noise, key=lambda one: one.deviation)
     if not found:
@@ -214,7 +214,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
 
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on what to run and its limit, or else on the limit of the fastest row."""
+    """Return [a card] on what to run and what limits it, or else on the fastest row's limit."""
     best = recommended(study, cells)
     if hasattr(best, "target_accuracy"):
         return [_train(best)]

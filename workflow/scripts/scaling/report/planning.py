@@ -17,8 +17,8 @@ ENDS = ("", "_low", "_high")
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the row to recommend: a time-to-accuracy training, else a configuration, else None.
 
-    The training has the shortest whole run of those in which 2 or more seeds, all of them, reach
-    the accuracy. The configuration has the shortest epoch of those that `learned`. None on a CPU.
+    The training has the shortest whole run of those whose seeds (2 or more) all reach the accuracy.
+    The configuration has the shortest epoch of those that `learned`. None on a CPU.
     """
     if on_cpu(study.provenance):
         return None
@@ -55,8 +55,8 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 def break_even(one: Any, many: Any) -> float:
     """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does.
 
-    `other_seconds` are a run's seconds outside its epochs, in rows of configurations only the
-    start-up, as all other measurements come after the epochs.
+    `other_seconds` are a run's seconds outside of epochs. In rows of configurations they are only
+    the start-up, as all other measurements come after the epochs.
     """
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.other_seconds - one.other_seconds
@@ -91,10 +91,11 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of all numbers of GPUs, at one b per recipe and strategy, and `trainings`.
+    """Return a row per recipe, strategy and number of GPUs, all at one b; then `trainings`.
 
-    This b has the shortest epoch on one GPU, if possible of rows that `learned`. If the most GPUs
-    are faster than one, a last row (`guess`) has twice as many, at the same efficiency and cost.
+    The b is that with the shortest epoch on one GPU, if possible of rows that `learned`. If the
+    most GPUs are faster than one, a last row (`guess`) has twice as many, at equal efficiency and
+    cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)

@@ -21,7 +21,7 @@ WORDS = {
     "muon": "optimizer Muon at rate",
     "decay": "rate decay",
 }
-"""Words for engines and options of recipes whose names in the configuration are unclear."""
+"""Words for engines and options of recipes whose names in a configuration are unclear."""
 FACTS = ["Model", "Training", "CPU", "Hosts"]
 OF_MACHINES = ("CPU", "Hosts", "Software")
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
@@ -133,7 +133,7 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def age(runs: pd.DataFrame) -> list[str]:
-    """Return [text]: whether the runs were measured by this version's code; [] without a commit.
+    """Return [text] on whether this version's code measured the runs; [] without a commit.
 
     Compares hashes of the measuring code, package by package.
     """

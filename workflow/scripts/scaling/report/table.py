@@ -57,7 +57,7 @@ def of_cell(row: Any) -> Markup:
 
 
 def place(row: Any) -> dict[str, str]:
-    """Return recipe, strategy, GPUs and batch size of a row, as text; what it lacks is left out."""
+    """Return recipe, strategy, GPUs and batch size of a row as text; missing ones are left out."""
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
     values = {key: getattr(row, key) for key in known}
     texts = {key: own if key in CELL_KEYS[:2] else f"{own:g}" for key, own in values.items()}
@@ -66,7 +66,7 @@ def place(row: Any) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: `write` formats a row's value `name` and, below it, its interval.
+    """A column of a table. `write` formats a row's value `name` and, below, the value's interval.
 
     If set, `text` formats the row instead, without interval, and `detail` adds to the second line.
     A flag is shown if its function returns True.
@@ -103,7 +103,7 @@ class Column:
 
 
 QUANTITIES: dict[str, Column] = {}
-"""Columns by quantity. A quantity is a column's name in a frame, unless `name` is set."""
+"""Columns by quantity. A column prints the values of that name, or of its `name`, in a frame."""
 
 
 def named(names: str) -> list[Column]:
@@ -187,7 +187,7 @@ class View:
         return Table(self.name, self.title, labels, body, len(keys), self.note(frame))
 
     def _cells(self, row: Any, columns: list[Column], head: list[Figure]) -> list[Figure]:
-        """Return the printed cells of a row; if all would show its status, only the first does.
+        """Return the printed cells of a row; if all would be its status, the others are empty.
 
         Keys that `place` does not contain become part of the quantities' names.
         """

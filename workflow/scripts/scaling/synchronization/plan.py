@@ -28,7 +28,7 @@ class Training:
 
 
 class Plan(Synchronization, DataOptions, Sgd, Limits):
-    """Options of the synchronization experiments, which are the same for all trainings."""
+    """Options of the synchronization experiments, equal for all trainings."""
 
     model: Model = Model()
     """The model to train."""
@@ -47,12 +47,12 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def first(self) -> Training:
-        """Return the training with the first seed, with DistributedDataParallel's defaults."""
+        """Return the training with the first seed, in DistributedDataParallel's default mode."""
         return Training(self.seeds[0])
 
     @property
     def trainings(self) -> list[Training]:
-        """Return two trainings per seed (with `set_epoch` and without) and one per buffer mode."""
+        """Return, per seed, trainings with and without `set_epoch`; then other buffer modes."""
         orders = [
             Training(seed, set_epoch=set_epoch)
             for seed in self.seeds

@@ -41,8 +41,8 @@ def start(options: Plan, folder: Path) -> None:
 def run(plan: Plan, log_folder: Path) -> None:
     """Run the experiments as one rank; the first rank writes the results to `log_folder`.
 
-    Several processes train and record messages of all modes; one process alone records
-    DataParallel's.
+    If there are several processes, they train, and record the messages of `plan.modes`. A single
+    process only records those of DataParallel.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):
@@ -85,11 +85,11 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
-    """Run a training and return a comparison of its ranks, which is equal on all ranks.
+    """Run a training and return a comparison of its ranks, which is the same on all ranks.
 
-    `epochs` has an EpochResult per epoch and rank; `orders` the rows of `orders_of` for each epoch;
-    `ranks` test loss and accuracy of each rank's model, and hashes of its parameters and buffers;
-    `drift` compares the running variances of batch norms over ranks.
+    `epochs` has an EpochResult per epoch and rank; `orders` has the rows of `orders_of` per epoch;
+    `ranks` has test metrics of each rank's model, and hashes of its parameters and buffers; `drift`
+    compares the running variances of batch norms over ranks.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -118,10 +118,10 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
 
 
 def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
-    """Return maximum and mean over channels of the running variances' relative range.
+    """Return maximum and mean, over channels, of the range of running variances over ranks.
 
-    The range is (max - min) / mean over `ranks`. Channels with mean 0 are left out. A value is 0 if
-    no channel is left, and None if it is not finite, as after a diverged training.
+    A range is relative: (max - min) / mean over `ranks`. Channels with mean 0 are left out. A value
+    is 0 if no channel is left, and None if it is not finite, as after a diverged training.
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
     apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
@@ -130,7 +130,7 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 
 
 def drawn_alone(plan: Plan) -> dict[str, Any]:
-    """Return the image order of each epoch of RandomSampler, which DataParallel uses."""
+    """Return the image orders that RandomSampler draws, per epoch; DataParallel uses it."""
     torch.manual_seed(plan.seeds[0])
     sampler, images, orders = RandomSampler(range(plan.images)), plan.images, list[Any]()
     for epoch in range(plan.epochs):
@@ -145,7 +145,7 @@ def _drawn(sampler: Iterable[int]) -> Order:
 
 
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
-    """Return a row for each rank's order of images in one epoch.
+    """Return one row per rank, about its order of images in one epoch.
 
     `samples` is the number of indexes, `order_sha256` a hash of them as little-endian int64,
     `overlap` the most images shared with any one rank (None for a single rank). Equal in all rows
@@ -171,7 +171,7 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
 def record_steps(
     plan: Plan, name: str, mode: Training, rank: Rank, dataset: ImageDataset
 ) -> dict[str, Any]:
-    """Return the messages of `STEPS` training steps, and whether all ranks sent equal ones."""
+    """Return the messages of `STEPS` training steps, and whether they are equal on all ranks."""
     messages = Messages()
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):

@@ -21,10 +21,10 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""With fewer seeds, standard deviations are pooled, as two seeds alone give very wide intervals."""
+"""Below this number of seeds, deviations are pooled: two seeds alone give very wide intervals."""
 EPOCH = 5
 AS_WELL = 0.02
-"""Accuracy counts as no worse if the interval of its difference lies above minus this fraction."""
+"""A row is as accurate as another if the interval of their difference is above minus this."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SAME = ["options", "status", "message", "reference", "at_edge"]
@@ -62,9 +62,9 @@ def compare_batches(
 ) -> pd.DataFrame:
     """Return a row per configuration: metrics over seeds, and the difference from a reference.
 
-    Training metrics are those of epoch 5, or the last one. `reference` marks the configuration on 1
-    GPU with the reference batch of `remedies` (default 128), or else the smallest. Intervals of
-    `difference` use the seeds' deviation; below 3 seeds, that of `_equal_trainings`.
+    Training metrics are those of epoch 5, or of the last epoch. `reference` marks a recipe's
+    configuration on 1 GPU with the reference batch of `remedies` (default 128), else the smallest.
+    The interval of `difference` is from the seeds; for fewer than 3, from `_equal_trainings`.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -96,7 +96,7 @@ def compare_batches(
 def means(tables: StudyTables) -> pd.DataFrame:
     """Return each configuration's training loss and test accuracy, with intervals over its seeds.
 
-    Both are as in `compare_batches`.
+    The values are those of `compare_batches`.
     """
     table = compare_batches(tables.timing, tables.accuracy, tables.remedies)
     for name in ("train_loss", "test_accuracy"):
@@ -106,7 +106,7 @@ def means(tables: StudyTables) -> pd.DataFrame:
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the pooled standard deviation of equal trainings' accuracies, and its freedom."""
+    """Return the pooled standard deviation of accuracies of equal trainings, and its freedom."""
     ends = accuracy[accuracy["test_accuracy"].notna()]
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
     groups = ends["test_accuracy"].groupby(alike)
@@ -118,8 +118,8 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return a row per number of GPUs: median, minimum and maximum of time-to-accuracy trainings.
 
-    `training_seconds` sums all epochs, at the average machine; `run_seconds` is of commands that
-    compiled nothing. `speedup` compares training seconds with those on the fewest GPUs.
+    `training_seconds` is the sum over epochs at the average machine, `run_seconds` that of runs
+    that compiled nothing. `speedup` is in training seconds, relative to the fewest GPUs.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     trainings["strategy"] = trainings["strategy"].mask(trainings["gpus"] == 1, "")
@@ -175,7 +175,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many learning rates plain SGD tried at the reference batch; else 0."""
+    """Return how many rates a record of plain SGD at the reference batch tried; else 0."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}
@@ -198,7 +198,7 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
-    `validation_accuracy` is that of the sweep. Claims ignore losses below `accuracy_margin`.
+    `validation_accuracy` is from the sweep. `accuracy_margin` is the loss that claims ignore.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

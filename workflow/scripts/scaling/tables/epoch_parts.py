@@ -22,9 +22,9 @@ EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
 def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return the seconds per epoch of the gradient exchange, for each multi-GPU configuration.
 
-    `delay_seconds` is the training time minus `compute_seconds`, the time without exchange. From
-    the trace come `messages_seconds`, and `exposed_seconds`, in which only messages run. Values are
-    means over runs, with 95 % intervals.
+    `delay_seconds` is the training time minus `compute_seconds`, the time without exchange. In
+    traced steps, messages take `messages_seconds`; during `exposed_seconds` nothing else runs.
+    Values are means over runs, with 95 % intervals.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
     steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
@@ -39,7 +39,7 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return the seconds `EXCHANGE` of one iteration of a run; values not measured are left out.
+    """Return the seconds `EXCHANGE` per iteration of a run, without values that were not measured.
 
     A block of steps counts its slowest rank; messages count the rank that waits least.
     """
@@ -60,7 +60,7 @@ def _exchange(record: RunRecord) -> dict[str, float]:
 
 
 def of_machines(tables: StudyTables) -> pd.DataFrame:
-    """Return one row per configuration and machine on which it has timed runs."""
+    """Return one row per configuration and machine, for machines with timed runs of it."""
     ran = tables.provenance[tables.provenance["epoch_seconds"].notna()]
     return ran[[*CELL_KEYS, "machine"]].drop_duplicates()
 
@@ -69,7 +69,8 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return bytes per iteration on the busiest link, and standalone bus bandwidth (GB/s).
 
     The bandwidth is from sweeps on the row's machines: of the strategy's `sweep_kinds` in
-    succession, else of all-reduces with the row's message sizes. NaN if one is missing or wrong.
+    succession, else of all-reduces of the row's message sizes. NaN if one is missing or has wrong
+    results.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
@@ -87,7 +88,7 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return bandwidths (GB/s) on several GPUs: of messages in training, and standalone."""
+    """Return bandwidths (GB/s) of multi-GPU rows: in training, and standalone (`peak_…`)."""
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
     machines = of_machines(tables).groupby(CELL_KEYS, as_index=False)["machine"].agg(" ".join)
@@ -108,7 +109,7 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
 
 
 def _limits(tables: StudyTables) -> pd.DataFrame:
-    """Return peak FLOP/s (at the precision in use) and B/s of copies, per configuration."""
+    """Return each configuration's peak FLOP/s at its precision, and peak B/s of copies."""
     there = of_machines(tables).merge(tables.costs[[*CELL_KEYS, "precision"]], on=CELL_KEYS)
     peaks, names = tables.peaks, ["peak_flops_per_second", "peak_bytes_per_second"]
     # The largest a cool GPU reached.
@@ -126,10 +127,10 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
     utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022, arXiv:2204.02311,
     section 4.1), with the peak of its machines at its precision. `idle_share` is 1 − busy seconds /
-    epoch. All other shares and utilization add up to 1: `loading_share`; `exposed_share`,
-    `exposed_seconds` / epoch; `slower_share`, compute kernels' minus utilization;
-    `idle_besides_share`, `idle_share` − `loading_share`; and the rest: `waiting_share`, in which
-    messages wait or, without a trace, `unknown_share`.
+    epoch. Utilization and all other shares add up to 1: `loading_share`; `exposed_share` =
+    `exposed_seconds` / epoch; `slower_share`, compute kernels minus utilization;
+    `idle_besides_share` = `idle_share` − `loading_share`; and the rest, which is `waiting_share`
+    (messages that wait) or, without a trace, `unknown_share`.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]
@@ -172,7 +173,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
 
 def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
-    """Return the findings on a study: `slow`, and epochs faster than the measured peak allows."""
+    """Return findings on a study: the table `slow`, and epochs faster than the peak rate allows."""
     used = tables.utilization
     fast = used.assign(found=used["utilization"], expected=1)[used["utilization"] > 1]
     fast["message"] = "the epoch took less time than its operations take at the measured peak"

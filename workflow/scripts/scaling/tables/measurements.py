@@ -1,4 +1,4 @@
-"""Tables of instruments' measurements: device time, costs, links, peak rates, machine checks."""
+"""Tables of what instruments measured: device time, costs, links, peak rates, machine checks."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -19,7 +19,7 @@ ALONE = "seconds_without_exchange"
 GB = 1e9
 """Bytes of one GB (decimal, as in nccl-tests)."""
 SLOW = 0.05
-"""Fraction above which a rank counts as slower; GPUs of one type differ by 1 or 2 %."""
+"""A rank is slow if its steps take longer by this fraction; GPUs of a type differ by 1 or 2 %."""
 STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 
@@ -43,7 +43,7 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 
 @per_cell
 def device_time(seeds: Seeds) -> dict[str, Any]:
-    """Return whole, busy and compute seconds of a step: medians over GPUs, then over runs."""
+    """Return seconds of a step: whole, busy and computing; medians over GPUs, then over runs."""
     read = [pd.DataFrame(record["device_time"]) for record in seeds if record]
     steps = [
         ranks.reindex(columns=STEP).div(ranks["iterations"], axis=0).median(skipna=False)
@@ -58,11 +58,11 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
 
 
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
-    """Return seconds, work and rate of kernels in a step: a row per configuration and kernel class.
+    """Return seconds, work and rate of kernels in a step, per configuration and kernel class.
 
-    The `seconds` add up to the step. `rate` is FLOP/s for products, else B/s, while the class runs.
-    `reached` is `rate` / limit, where limit is the peak or the rate of copies within a device.
-    `least_seconds` is the time at the limit; its sum is a lower bound of the step.
+    The `seconds` add up to the step. While the class runs, `rate` is FLOP/s of matrix products,
+    else B/s. `reached` is `rate` / limit; the limit is the peak, or the rate of copies within a
+    device. The sum of `least_seconds`, the times at the limit, is a lower bound of the step.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -97,11 +97,11 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 
 @per_cell
 def costs(seeds: Seeds) -> dict[str, Any]:
-    """Return one configuration's FLOPs per image, memory, drift, start-up times, options and more.
+    """Return a configuration's FLOPs per image, memory, drift, start-up times and other costs.
 
-    `power_capped_share` is the share of measured epochs at the power limit, on the most limited
-    GPU. `startup_seconds` is of runs that compiled nothing. `switches` are the options enabled in
-    all runs, `message_bytes` the sizes of a step's gradient messages (None if runs differ).
+    `power_capped_share` is the share of measured epochs at the power limit, of the most limited
+    GPU. `startup_seconds` is from runs that compiled nothing. `switches` are options enabled in all
+    runs, `message_bytes` the sizes of a step's gradient messages (None if runs differ).
     """
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]
@@ -135,7 +135,7 @@ def costs(seeds: Seeds) -> dict[str, Any]:
 
 
 def _power_capped(record: RunRecord) -> tuple[Any, ...]:
-    """Return seconds at the power limit (maximum over ranks), and in measured epochs."""
+    """Return seconds at the power limit, and all seconds, of the measured epochs."""
     rows = [row for row in record.get("energy") or () if row["role"] == "measured"]
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
@@ -143,7 +143,7 @@ def _power_capped(record: RunRecord) -> tuple[Any, ...]:
 
 
 def _message_bytes(record: RunRecord) -> str | None:
-    """Return the bytes sent in each gradient message of a step, as numbers separated by blanks."""
+    """Return the bytes of each gradient message of a step, as numbers separated by blanks."""
     sizes, share = record["communication"]["bucket_bytes"], record["communication"]["sent_share"]
     # Buckets of float32 gradients; others are recorded as sent.
     whole = sum(sizes) >= (record["model"]["gradient_bytes"] or 0)
@@ -151,16 +151,16 @@ def _message_bytes(record: RunRecord) -> str | None:
 
 
 def _same(values: Iterable[Any]) -> Any | None:
-    """Return the value that all `values` except None have; None if they differ."""
+    """Return the only value in `values` besides None; None if there are several or none."""
     known = set(values) - {None}
     return known.pop() if len(known) == 1 else None
 
 
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return times of messages (medians over repeats): one row per message of each sweep.
+    """Return times of messages, medians over repeats, with one row per message of each sweep.
 
-    In GB/s, algbw = message bytes / seconds; busbw = algbw · 2(N-1)/N for an all-reduce, else algbw
-    (nccl-tests' PERFORMANCE.md).
+    In GB/s, algbw = message bytes / seconds, and busbw = algbw · 2(N-1)/N for an all-reduce, else
+    algbw (nccl-tests' PERFORMANCE.md).
     """
     rows = [sweep | row | {"machine": _machine(sweep)} for sweep in sweeps for row in sweep["rows"]]
     order = ["gpus", "backend", "kind", "message_bytes"]
@@ -178,10 +178,10 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return rates of matrix products and copies: one row per row of `documents`, the peak records.
+    """Return rates of matrix products and copies, one row per operation in the peak records.
 
-    A rate is work / median seconds. Work is 2·n³ FLOP for n×n matrices, else bytes, counted twice
-    within a device. `peak` marks a machine's best rate per quantity, precision and `state`.
+    A rate is work / median seconds. Work is 2·n³ FLOP for n×n matrices, else bytes, which count
+    twice within a device. `peak` marks a machine's best rate per quantity, precision and `state`.
     """
     rows = []
     for row, machine in [(row, _machine(one)) for one in documents for row in one["rows"]]:

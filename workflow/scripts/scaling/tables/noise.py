@@ -1,7 +1,7 @@
 """The model of noise: times at the average machine, ratios with intervals, and verdicts.
 
-For each recipe and version of the measuring code, least squares fit ln(a run's median time) =
-configuration effect + machine effect. Runs with equal recipe, strategy and GPUs share a variance.
+For each recipe and version of the measuring code, least squares fit ln(median of a run) as the sum
+of a configuration and a machine. Runs of one recipe, strategy and number of GPUs share a variance.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""Columns of a ratio: value, 95 % interval, verdict and scope; a note if there is no ratio."""
+"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, note if there is none."""
 Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Write a machine's name into each record; records with a common part get the same name.
+    """Write a machine's name into each record. Records that share a part get the same name.
 
-    Parts are the machines that a record names; in older records, UUIDs of GPUs, or else hosts.
+    Parts are the machines that a record names; in older records GPU UUIDs, or else hosts.
     """
     environments = [record["environment"] for record in records]
     parts = [
@@ -58,7 +58,7 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return each left node's connected component, a number; edges are pairs `left`–`right`."""
+    """Return the connected component (a number) of each left node; edges are `left`–`right`."""
     first = int(left.max()) + 1
     size = first + int(right.max()) + 1
     graph = coo_array((np.ones(len(left)), (left, first + right)), shape=(size, size))
@@ -69,7 +69,7 @@ class Spread(NamedTuple):
     """How times of one recipe, strategy and number of GPUs vary between runs, as fractions.
 
     `deviation` is one run's standard deviation, `shows` the smallest significant difference between
-    medians of `runs` runs each, `machines` the gap from the fastest to the slowest machine.
+    two medians of `runs` runs, `machines` the gap between the fastest and the slowest machine.
     """
 
     name: str
@@ -82,8 +82,8 @@ class Spread(NamedTuple):
 class Noise:
     """The model of noise for column `quantity` of `runs`, a table with `keys`, machine and code.
 
-    If several code versions measured a configuration, only the one with most runs counts. If
-    `apart`, each batch size has its own fit.
+    If several versions of the code measured a configuration, the version with most runs counts. If
+    `apart`, each batch size has a fit of its own.
     """
 
     def __init__(
@@ -132,11 +132,11 @@ class Noise:
         self._variance = squares @ self._kind / self._freedom
 
     def _at(self, cells: pd.DataFrame) -> NDArray[Any]:
-        """Return the index of each row's configuration in the model; -1 if it has no value."""
+        """Return each row's position in the model; -1 if the model has no value for it."""
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weighted sums of the runs' logarithms, standard errors and degrees of freedom."""
+        """Return weighted sums of the runs' logarithms, with standard errors and freedom."""
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)
@@ -145,7 +145,7 @@ class Noise:
         return weights @ self._logs, np.sqrt(whole), np.where(whole > 0, freedom, math.inf)
 
     def times(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """Return values at the average machine, 95 % intervals, and counts of runs and machines."""
+        """Return times at the average machine, 95 % intervals, numbers of runs and machines."""
         at = self._at(cells)
         table = pd.DataFrame({"runs": 0, "machines": 0}, cells.index)
         table[["value", *ENDS]] = math.nan
@@ -175,13 +175,13 @@ class Noise:
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
     ) -> pd.DataFrame:
-        """Return `factor` · `one` / `other` for each row, with the columns `RATIO`."""
+        """Return the ratios `factor` · `one` / `other` row by row, with columns `RATIO`."""
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = map(self._ratio, self._at(one), self._at(other), more)
         return pd.DataFrame(rows, one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
-        """Return a row of `ratios` for two indexes in the model; `more` is ln(factor)."""
+        """Return a row of `ratios` for two positions in the model; `more` is ln(factor)."""
         if min(one, other) < 0:
             return no_ratio(NO_TIME)
         if self._codes[one] != self._codes[other]:
@@ -203,7 +203,7 @@ def ratio(log: float, error: float, freedom: float, runs: int, holds_for: str) -
 
 
 def no_ratio(note: str) -> list[Any]:
-    """Return a row with the columns `RATIO` that has no ratio; `note` is the reason."""
+    """Return a row with columns `RATIO` for a missing ratio; `note` is the reason."""
     return [math.nan, math.nan, math.nan, "", math.nan, "", note]
 
 
@@ -213,7 +213,7 @@ def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
 
 
 def scope(runs: int, machines: int, unknown: bool) -> str:
-    """Return how many machines or runs a ratio rests on: `3 machines`, `1 run: no interval`."""
+    """Return what a ratio covers, as text, such as `3 machines` or `1 run: no interval`."""
     if unknown:
         return f"{fmt.plural(runs, 'run')}: no interval"
     if machines > 1:

@@ -28,11 +28,11 @@ DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     # A quantized bias is more than half a level from b · S.
     "bias": ("bias_error_steps", lambda wrong, _: wrong > 0.5 + 1e-6),
 }
-"""Signs of a mistake in a layer: name, field, and a test of (mistaken value, correct value)."""
+"""Signs of a mistake in a layer: a field, and a test of its mistaken and its correct value."""
 
 
 def quantization(documents: list[Row]) -> pd.DataFrame:
-    """Return a row per seed and variant, in the given order; each seed's first row is float32.
+    """Return one row per seed and variant, in the given order. Each seed begins with float32.
 
     `mean_standard_error_points` is the error of the mean difference from float32 over all seeds.
     """
@@ -52,7 +52,7 @@ def quantization(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization_layers(documents: list[Row]) -> pd.DataFrame:
-    """Return a row per seed, variant and layer; the quantized input images are the first layer."""
+    """Return a row per seed, variant and layer. The first layer is the quantized input images."""
     rows = []
     for document in documents:
         first = []
@@ -115,7 +115,7 @@ def quantization_paired(documents: list[Row]) -> pd.DataFrame:
 
 
 def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
-    """Return the signs by which `mistaken` records differ from `correct` ones, paired by seed.
+    """Return the signs that distinguish `mistaken` records from `correct` ones of equal seeds.
 
     Accuracy is a sign if it drops by more than two standard errors of the mean difference.
     """
@@ -143,7 +143,7 @@ def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
 
 
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
-    """Return the mean accuracy difference of `ours` from class lists `by` of `theirs`, by seed."""
+    """Return accuracy of `ours` minus that of the classes `by` in `theirs`, as mean over seeds."""
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]
     return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])
@@ -153,7 +153,7 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per `stage` (variant) of quantization.csv: means over seeds.
 
     Differences from float32 are in points. `margin_points` is half the 95 % interval of their mean
-    over seeds (Student's t), `standard_error_points` this mean's error over test images.
+    over seeds (Student's t), `standard_error_points` the mean's error over test images.
     """
     table = table.assign(float32_percent=table["accuracy_percent"] - table["difference_points"])
     groups, ranges = table.groupby("stage", sort=False), ["accuracy_percent", "difference_points"]
@@ -167,7 +167,7 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference(row: Any) -> str:
-    """Return a difference in points with its interval (over networks, if known): `−0.20 ± 0.17`."""
+    """Return a difference in points with its interval as text: `−0.20 ± 0.17`."""
     if pd.isna(row.difference_points):
         return ""
     off = getattr(row, "margin_points", STANDARD_ERRORS * row.standard_error_points)
@@ -175,7 +175,7 @@ def difference(row: Any) -> str:
 
 
 def reach(row: Any) -> str:
-    """Return the range of a row's differences over seeds: `−0.28 to +0.25; of images ± 0.11`."""
+    """Return the range over seeds and the error over images: `−0.28 to +0.25; of images ± 0.11`."""
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
     error = row.standard_error_points

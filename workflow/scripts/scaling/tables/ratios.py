@@ -21,10 +21,10 @@ VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "onl
 
 
 def speedup(tables: StudyTables) -> pd.DataFrame:
-    """Return the speedups T(1,b) / T(N,b) of epoch time and of training time.
+    """Return each configuration's speedups T(1,b) / T(N,b), of epoch time and of training time.
 
-    `efficiency` is speedup / N; `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A `note` tells
-    why a ratio is missing, or marks configurations that were added for strong scaling.
+    `efficiency` is speedup / N; `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A `note` says
+    why there is no ratio, or that the grid has the configuration for strong scaling only.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -57,7 +57,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
-    """Return the options that a row's one-GPU baseline enabled and the row itself did not."""
+    """Return the options that a row's baseline on one GPU enabled, but the row did not."""
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)
@@ -69,7 +69,7 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     """Return two studies' times joined by configuration, in columns a_… and b_…, slowest b first.
 
     `ratio` is time a / time b, by the model of noise or, if `pairs`, from pairs of runs with equal
-    seed and repeat. `verdict` is about b. Configurations without times are left out.
+    seed and repeat. `verdict` is about b. Configurations without any time are left out.
     """
     sides = {"a": a, "b": b}
     tables = [_sided(study, side) for side, study in sides.items()]
@@ -107,7 +107,7 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 
 
 def _of_pairs(ran: pd.DataFrame, cells: pd.DataFrame, more: Any) -> pd.DataFrame:
-    """Return columns `RATIO` for each row of `cells`, from pairs of runs, multiplied by `more`."""
+    """Return columns `RATIO` for each row of `cells`, from pairs of runs; `more` is a factor."""
     one, other = (ran[(ran["side"] == side) & (ran["epoch_seconds"] > 0)] for side in "ab")
     both = one.merge(other, on=[*CELL_KEYS, "seed", "repeat"], suffixes=("_a", "_b"))
     both["log"] = np.log(both["epoch_seconds_a"] / both["epoch_seconds_b"])

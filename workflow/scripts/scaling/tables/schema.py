@@ -95,10 +95,10 @@ COLUMNS: dict[str, dict[str, str]] = {
             accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
 }
-"""Columns of all tables, by kind of records. `name` is a number, `name:type` text or a boolean.
+"""Columns of all tables, by kind of records. `name` is a number, `name:type` a text or a boolean.
 
-`name:interval` is a number with `name_low` and `name_high`; `name:range` one with `name_min` and
-`name_max`. The kind `runs` includes machine records.
+`name:interval` is a number with `name_low` and `name_high`, `name:range` a number with `name_min`
+and `name_max`. The kind `runs` includes machine records.
 """
 ENDS = {"interval": ("", "_low", "_high"), "range": ("", "_min", "_max")}
 
@@ -117,7 +117,7 @@ class Table(NamedTuple):
         return [column for column, kind in self.types.items() if kind == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
-        """Return the path of the CSV file in `tables`, or in the study's folder there."""
+        """Return the path of the CSV file, in `tables` or in the study's folder below it."""
         return tables / f"{self.file.format(study=study)}.csv"
 
 
@@ -131,11 +131,11 @@ TABLES = {
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
-"""Tables by name. Missing text is read as "", missing booleans as False, missing numbers as NaN."""
+"""All tables by name. `read` fills missing text with "", booleans with False, numbers with NaN."""
 
 
 class StudyFiles:
-    """Paths of a study's tables and records; if stored or partial, of records that exist."""
+    """Paths of a study's tables and records; if stored or partial, only of existing records."""
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._folder, self._study = Path(folder), config["study"]
@@ -167,7 +167,7 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return `frame(name, rows)` sorted by configuration, then seed, repeat, epoch if present."""
+    """Return the table `name` with `rows`, sorted by configuration, seed, repeat and epoch."""
     table = frame(name, rows)
     order = [key for key in (*RUN_KEYS, "epoch") if key in table]
     return table.sort_values(order, kind="stable", ignore_index=True)
@@ -235,12 +235,12 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
-    """Iterate over the rows of `table`, which have its columns as attributes."""
+    """Return an iterator over the rows of `table`; columns are attributes of a row."""
     return table.itertuples()
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each recipe and strategy, with those on one GPU, by a name `tuned/ddp`."""
+    """Map names such as `tuned/ddp` to the rows of this configuration and on one GPU."""
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
         for strategy in rows.loc[rows["strategy"] != "", "strategy"].unique():

@@ -17,7 +17,7 @@ CONTENTS = {
     ("update", "broadcast"): "parameters",
     ("backward", "scatter"): "gradients of outputs",
 }
-"""Contents of messages whose phase and kind determine them."""
+"""What a message carries, where its phase and kind determine that."""
 BYTES_PER_CHANNEL = 2 * 4
 """Bytes that SyncBatchNorm's backward pass sums per channel: two float32 values."""
 
@@ -55,7 +55,7 @@ def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _content(message: dict[str, Any], way: str, model: dict[str, Any]) -> str:
-    """Return the content of a message, from its phase, kind, type and size; or "other"."""
+    """Return what a message carries, from its phase, kind, type and size; or "other"."""
     phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
     if (phase, kind) == ("forward", "broadcast"):
         if message["dtype"] == "int32":

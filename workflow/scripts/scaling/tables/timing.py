@@ -32,7 +32,7 @@ _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Return each run with its record in `folder`; UserError if missing, unless `partial`."""
+    """Return all runs with their records in `folder`; UserError if one lacks, unless `partial`."""
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
     absent = [cell for cell, record in zip(cells, records, strict=True) if record is None]
@@ -45,7 +45,7 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
 
 
 def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
-    """Return (values of `CELL_KEYS`, records of its runs) for each configuration."""
+    """Return, per configuration, its values of `CELL_KEYS` and the records of its runs."""
     cells: dict[tuple[Any, ...], Seeds] = {}
     for cell, record in runs:
         cells.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
@@ -53,7 +53,7 @@ def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
 
 
 def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
-    """Decorate a function of one configuration's records so that it returns a table of all."""
+    """Decorate a function that makes one configuration's row, so that it returns a table."""
 
     @wraps(row)
     def table(runs: list[Run]) -> pd.DataFrame:
@@ -96,7 +96,7 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return the blocks `name` in seconds per epoch, as [rank, block]; None if not measured."""
+    """Return seconds of the blocks `name`, scaled to an epoch: [rank, block]; None if missing."""
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")
     if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):
@@ -132,7 +132,7 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(seeds: Seeds) -> dict[str, Any]:
-    """Return worst status, messages, and numbers of epochs, steps and samples of a configuration.
+    """Return a configuration's worst status, messages, and numbers of epochs, steps and samples.
 
     `waits` is the share of an epoch spent waiting for data, as the median over runs.
     """
@@ -166,7 +166,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return entries of `environment` named in `known` as text; `code` is a digest or commit."""
+    """Return entries of `environment` in `known`, as text. `code` is a digest or a commit."""
     variables = environment.get("variables") or {}
     values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
     packages = environment.get("code_packages") or {}
@@ -198,7 +198,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return texts on a training and its options: the applied, or else the requested ones."""
+    """Return a training and its options as text; requested options if none were applied."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}

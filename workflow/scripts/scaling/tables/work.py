@@ -11,12 +11,12 @@ from scaling.core.grid import CELL_KEYS
 from scaling.tables.timing import Run
 
 IMPORTS_SECONDS = 2.0
-"""A shorter run, in seconds, can hardly have imported PyTorch."""
+"""A run that takes fewer seconds can hardly have imported PyTorch."""
 ALIKE = 0.02
 """Two numbers of samples count as equal if they differ by at most this fraction."""
 WHOLE = "no epoch was printed: the whole run counts as one, start-up included"
 PRINTED = ["iterations", "samples"]
-"""Columns that are known of a command's epochs only if the command printed them."""
+"""Columns of a command's epochs that are known only if the command printed them."""
 Findings = list[dict[str, Any]]
 
 
@@ -64,7 +64,7 @@ def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return samples `other` / `one`, which turns a ratio of times into one of rates; or 1."""
+    """Return samples `other` / `one`, which turns ratios of times into ratios of rates; else 1."""
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 

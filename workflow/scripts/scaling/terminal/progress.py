@@ -55,7 +55,7 @@ class Progress(logging.Handler):
         logger.addHandler(self)
 
     def begin(self, record: logging.LogRecord) -> bool:
-        """Store jobs before Snakemake lists them; shorten a job's logs before they are shown."""
+        """Store jobs before Snakemake lists them, and shorten logs before Snakemake shows them."""
         event = getattr(getattr(record, "event", None), "name", "")
         if event == "RUN_INFO":
             self.emit(record)
@@ -115,7 +115,7 @@ class Progress(logging.Handler):
         self._estimates = state.DurationEstimates(self._config, self._records)
 
     def _gone(self) -> Iterator[Path]:
-        """Yield each missing input that would make Snakemake repeat runs which are finished."""
+        """Yield each missing input that would make Snakemake repeat finished runs."""
         reasons = [
             self._workflow.dag.reason(self._jobs[number])
             for number, (place, *_) in self._places.items()
@@ -203,7 +203,7 @@ class Progress(logging.Handler):
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def fail(self) -> None:
-        """Start a report of the existing runs; print where it will be and how to list failures."""
+        """Start a report of existing runs; print where it will be, and how to list all failures."""
         self.render_partial()
         say(
             "make status lists the state of each run, and the logs of failed ones; the report of "
@@ -211,7 +211,7 @@ class Progress(logging.Handler):
         )
 
     def end(self, log: Path) -> None:
-        """If the report was rendered, print its `log`, which has the headline, and its path."""
+        """If the report was rendered, print `log` with the headline, and the report's path."""
         if any(job.rule.name == "report_render" for job in self._jobs.values()):
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()

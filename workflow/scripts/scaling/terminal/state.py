@@ -1,4 +1,4 @@
-"""Implements `make status`: prints the state of a study's runs, and the time left."""
+"""Implements `make status`, which prints the state of a study's runs and the time left."""
 
 import json
 import math
@@ -62,14 +62,14 @@ class DurationEstimates:
         return fmean(self._took[key]) if key else None
 
     def total(self, places: list[Path]) -> float:
-        """Return the summed seconds of measurements; one without an estimate counts as the mean."""
+        """Return the sum of seconds of measurements; without an estimate, the mean counts."""
         known = [took for place in places if (took := self.seconds(place))]
         mean = fmean(known or chain(*self._took.values())) if self._took else 0
         return sum(known) + mean * (len(places) - len(known))
 
 
 def _similarity_keys(place: Path) -> list[str]:
-    """Return a record's keys, from specific to general: run, configuration, recipe, kind."""
+    """Return keys of a record, from specific to general: run, configuration, recipe, kind."""
     folders = [one for one in place.parts[:-1] if not one.startswith(("seed~", "repeat~"))]
     cell, recipe = "/".join(folders), "/".join(folders[:3])
     return [place.as_posix(), cell, recipe, f"{folders[0]} {place.name}"]
@@ -127,7 +127,7 @@ def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: boo
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return states as text: `2 done, 1 waiting`; for at most `alone` runs, the state only."""
+    """Return how many runs are in each state: `2 done, 1 waiting`; for `alone` runs, the state."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
@@ -137,7 +137,7 @@ def _clock(seconds: float) -> str:
 
 
 def _status(record: Path) -> tuple[str, str]:
-    """Return a run's state from its record, and the error in the record or ""."""
+    """Return (state, error) of a run from its record; the error is "" if the record is valid."""
     try:
         return RUN.read(record)["status"].replace("ok", "done"), ""
     except UserError as error:
@@ -145,14 +145,14 @@ def _status(record: Path) -> tuple[str, str]:
 
 
 def _failed(log: Path) -> tuple[str, str]:
-    """Return "failed" and the last error at the end of a log, or "waiting" without an error."""
+    """Return ("failed", last error) if the end of a log has an error, else ("waiting", "")."""
     lines = files.log_end(log).splitlines() if log.exists() else []
     error = next((line for line in reversed(lines) if "rror: " in line), "")
     return "failed" if error else "waiting", error
 
 
 def _waits(cell: grid.Cell | None) -> str:
-    """Return the last log line of a run that waits for a GPU (with a comma in front), or ""."""
+    """Return ", " and a run's last log line if the run waits for a GPU; else ""."""
     log = cell and cell.log_path(LOGS)
     last = files.log_end(log).strip().rpartition("\n")[2] if log and log.exists() else ""
     return f", {last}" if last.startswith("waits for") else ""

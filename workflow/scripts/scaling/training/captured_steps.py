@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""Steps before a capture, which forbids DistributedDataParallel's timing of its first ten."""
+"""Steps before a capture: more than the ten that DistributedDataParallel times by events."""
 
 
 def captured(
@@ -36,14 +36,14 @@ def captured(
 
 
 class SideStream:
-    """A second stream of a captured step, for work whose results are needed only at its end."""
+    """A second stream of a captured step, for work whose results only the end of the step needs."""
 
     def __init__(self) -> None:
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context that runs work on this stream; tensors `read` are kept until `join`.
+        """Return a context that runs work on this stream, and keep tensors `read` until `join`.
 
         Outside a capture, work runs on the current stream unless `launched` is True, because
         cuDNN's search for algorithms must run alone.
@@ -56,7 +56,7 @@ class SideStream:
         return torch.cuda.stream(self._stream)
 
     def join(self) -> None:
-        """Make the current stream wait for this one, and release the kept tensors."""
+        """Make the current stream wait for this stream, and release the kept tensors."""
         if self._kept:
             assert self._stream
             torch.cuda.current_stream().wait_stream(self._stream)
@@ -64,7 +64,7 @@ class SideStream:
 
 
 def refusals(model: nn.Module, images: Tensor) -> list[str]:
-    """Return why a step of `model` cannot be captured, or []; tries it on a copy, before FSDP."""
+    """Return why steps of `model` cannot be captured, or []. Tries a copy, before FSDP wraps it."""
     copied = copy.deepcopy(model)
     try:
         captured(lambda: None, lambda: copied(images).sum().backward())

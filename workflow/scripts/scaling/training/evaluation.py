@@ -40,7 +40,7 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Return the SHA-256 (hex) of the tensors' bytes; all ranks must call it for sharded ones."""
+    """Return the SHA-256 (hex) of the tensors' bytes. If one is sharded, all ranks must call it."""
     digest = hashlib.sha256()
     for tensor in tensors:
         whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor

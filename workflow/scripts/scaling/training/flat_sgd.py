@@ -1,6 +1,6 @@
-"""SGD on one flat array that holds all weights; DistributedDataParallel averages the gradients.
+"""SGD on one flat array of all weights, whose gradients DistributedDataParallel averages.
 
-With casts and updates for each tensor, kernel launches would limit a small model's speed.
+A cast and an update per tensor would launch so many kernels that they limit a small model.
 """
 
 import copy
@@ -32,9 +32,9 @@ class FlatSGD(Wrapped):
     """A model and its update by SGD, LARS or Muon in few kernels, which a CUDA graph can capture.
 
     The parameters of the given model become float32 views of one array. Forward and backward passes
-    use `model`. If `working_dtype` is set, this is a copy, which shares the norms; its other
-    parameters, and the gradients that several `ranks` average, have the type `working_dtype`.
-    Learning rates are tensors, so that a captured step follows a schedule.
+    use `self.model`. If `working_dtype` is set, that is a copy of the given model with the same
+    norms; all other parameters, and the gradients that `ranks` average, have the type
+    `working_dtype`. Learning rates are tensors, so that a captured step follows a schedule.
 
     LARS follows You et al. 2017 (arXiv:1708.03888, algorithm 1), by parameter tensor. The trust
     ratio is 1 for vectors, as in MLPerf's reference, and for tensors whose weights or gradients are
@@ -89,7 +89,7 @@ class FlatSGD(Wrapped):
         """Return `forward`, a module that runs `model`, wrapped so that ranks average gradients.
 
         DistributedDataParallel is built on the side stream, so that its hooks copy gradients to
-        buckets on that stream. Buffers are not synchronized.
+        buckets on that stream. Ranks do not synchronize buffers.
         """
         if self._ranks == 1:
             return forward
@@ -107,7 +107,7 @@ class FlatSGD(Wrapped):
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Begin a training with SGD's `options`: momenta become 0, rates the peaks of `rule`."""
+        """Begin a training with SGD's `options`: zero momenta, and the peak rates of `rule`."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
         self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
         update.prepare(self.model, rule)
@@ -231,8 +231,8 @@ class FlatSGD(Wrapped):
 class FlatShards(FlatSGD):
     """Strategy `zero1`: each rank updates an equal part of the flat array and stores its momenta.
 
-    A reduce-scatter gives a rank its part's summed gradients; after the update, an all-gather sends
-    the weights. This is stage 1 of ZeRO (arXiv:1910.02054; as many bytes as an all-reduce).
+    A reduce-scatter sums each part's gradients on its rank; after the update, an all-gather sends
+    the weights. This is stage 1 of ZeRO (arXiv:1910.02054), with as many bytes as an all-reduce.
     """
 
     def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:

@@ -33,10 +33,10 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 CUDNN_ALGORITHMS = 10
 """Number of algorithms that cuDNN tries for each convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""Largest batch size b for which cuDNN tries all algorithms for resnet18-cifar. On one H200 it
+"""Largest batch size b at which cuDNN tries all algorithms for resnet18-cifar. On one H200 this
 gains 1 to 2 % up to b = 512, and nothing at b = 2048, where the search takes 40 s longer."""
 UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
-"""Maps strategies to the class that updates one flat array; other strategies wrap the model."""
+"""Maps strategies to classes that update one flat array. Other strategies wrap the model."""
 PREPARED_SHARE = 0.05
 """A smaller last batch is also compiled if it has at least this fraction of an epoch's images."""
 
@@ -44,8 +44,8 @@ PREPARED_SHARE = 0.05
 class Resident(Trainer):
     """Trainer of engine `resident`.
 
-    A schedule of the learning rate spans `spec.epochs` epochs; later ones keep the last rate.
-    `loader_seconds` is host time to shuffle, and to send images that do not fit into GPU memory.
+    A schedule of the learning rate spans `spec.epochs` epochs; later epochs keep the last rate.
+    `loader_seconds` is host time to shuffle images, and to send those that GPU memory cannot hold.
     """
 
     step: DeviceStep
@@ -163,7 +163,7 @@ class Resident(Trainer):
         return self._train(batches, epoch, len(sizes), untimed)
 
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield (index of the update in the training, batch size); epoch 0 has indices below 0."""
+        """Yield (number of the update, batch size); in epoch 0 the numbers are below 0."""
         self._images.draw(epoch)
         for place, size in enumerate(sizes, start=(epoch - 1) * len(self._sizes)):
             self._images.stage(size)
@@ -178,7 +178,7 @@ class Resident(Trainer):
 
 
 def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
-    """Compile the blocks, or undo that; raise PyTorch's limit on versions of shared code."""
+    """Compile the blocks or, if not `compiled`, undo that; raise PyTorch's recompile limit."""
     torch._dynamo.config.recompile_limit = 8 + 2 * len(blocks)
     for block in blocks:
         block._compiled_call_impl = None
@@ -205,6 +205,6 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def _sizes_to_compile(sizes: list[int]) -> list[int]:
-    """Return the batch sizes that have at least the fraction `PREPARED_SHARE` of all images."""
+    """Return batch sizes whose batches have at least `PREPARED_SHARE` of an epoch's images."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

@@ -1,4 +1,4 @@
-"""A training step on one batch (loss, gradients, update), run eagerly or as a CUDA graph."""
+"""A training step on one batch: loss, gradients, update; run eagerly or as a CUDA graph."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -26,9 +26,9 @@ class Step:
     """An update of the weights by one batch, which runs through `model` in `micro_batches` parts.
 
     Part r of n has images r, r + n, r + 2n …, like rank r of n ranks that share the batch.
-    `replica` exchanges gradients and updates weights; of `rule`, only `label_smoothing` is used
-    here. `loss_sum` and `correct` are sums over all images since `reset`. If `replays` is False,
-    the host launches steps even if they were captured.
+    `replica` exchanges gradients and updates weights; this class uses only `label_smoothing` of
+    `rule`. `loss_sum` and `correct` are sums over all images since `reset`. If `replays` is False,
+    the host launches all kernels of a step even if it was captured.
     """
 
     model: nn.Module
@@ -70,7 +70,7 @@ class DeviceStep(Step):
     """A step on images of `data.resident`, launched eagerly or as a CUDA graph.
 
     For batch sizes in `prepared`, cuDNN searches for algorithms and, if `compiled`, the step is
-    compiled. Other sizes run without. Each rule, exchange setting and batch size has its own graph.
+    compiled; for other sizes neither. Each rule, exchange setting and batch size has its own graph.
     """
 
     images: Any
@@ -96,7 +96,7 @@ class DeviceStep(Step):
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Capture a graph for each new size, then restore the model and the optimizer."""
+        """Capture a graph for each size without one, then restore model and optimizer."""
         missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
@@ -136,7 +136,7 @@ class DeviceStep(Step):
             self.reset()
 
     def _prepare(self, size: int) -> None:
-        """Launch a step. A new size first runs twice: the difference is cuDNN's search time."""
+        """Launch a step. A new size runs twice before, to time cuDNN's search by the difference."""
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
             seconds = []
@@ -164,7 +164,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """Runs `model`, under autocast if `bf16`; autocast also reaches DataParallel's threads."""
+    """Runs `model`, with autocast to bf16 if `bf16`; DataParallel's threads use autocast, too."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ def algorithm_search(on: bool) -> Iterator[None]:
 def objective(
     logits: Tensor, labels: Tensor, smoothing: float, loss_sum: Tensor, correct: Tensor
 ) -> Tensor:
-    """Return the mean loss; increase `loss_sum` (unsmoothed) and `correct` (predictions)."""
+    """Return the mean loss. Add to `loss_sum` (without smoothing), and to the number `correct`."""
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)
     loss_sum += loss.detach() * len(labels)

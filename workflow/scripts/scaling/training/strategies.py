@@ -1,4 +1,4 @@
-"""Strategies: classes that wrap a rank's model, so that the backward pass averages gradients."""
+"""Strategies: classes that wrap a rank's model, and average gradients in the backward pass."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
 MESSAGE_BYTES = 10 * 2**20
-"""Maximum bytes of one message of several parameters in strategy `dp` (`buffer_size` of
+"""Maximum bytes of a message with several parameters in strategy `dp` (`buffer_size` of
 torch.nn.parallel.comm)."""
 
 
@@ -29,7 +29,7 @@ class Wrapped:
 
     optimizer: torch.optim.Optimizer
     sends = True
-    """Whether gradients are exchanged now."""
+    """Whether gradients are exchanged at present."""
     separable = False
     """Whether a step also works without exchanging gradients."""
 
@@ -38,7 +38,7 @@ class Wrapped:
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the bytes of each message with gradients in one step."""
+        """Return the bytes of each gradient message in a step."""
         return []
 
     @property
@@ -59,7 +59,7 @@ class Wrapped:
         """Prepare a backward pass; `more` is True if another pass follows before the update."""
 
     def backward(self, loss: Tensor, share: float) -> None:
-        """Add gradients of `share` · `loss`, the mean loss over a fraction `share` of the batch."""
+        """Add the gradients of `share` · `loss`; `loss` is a mean over this share of a batch."""
         (loss if share == 1 else loss * share).backward()
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
@@ -72,11 +72,11 @@ class Wrapped:
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the learning rates of the next updates. Here it does nothing: rates are constant."""
+        """Set the learning rates of the next updates. Without effect here: rates are constant."""
 
     @property
     def state(self) -> list[Tensor]:
-        """Return the tensors that a step changes. To undo it, restore them and call `refresh`."""
+        """Return the tensors that a step changes. To undo a step, restore them and `refresh`."""
         weights = [parameter.data for parameter in self.model.parameters()]
         return [*weights, *self.model.buffers()]
 
@@ -93,7 +93,7 @@ def single(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
 
 
 class CopiedModel(Wrapped):
-    """A model under DataParallel: in each step GPU 0 broadcasts weights and reduces gradients."""
+    """A model under DataParallel: GPU 0 broadcasts weights and reduces gradients in each step."""
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -117,7 +117,7 @@ class Replica(Wrapped):
     model: DistributedDataParallel
     separable = True
     item_share = 1.0
-    """Bytes per number when sent, divided by its bytes in the gradient."""
+    """Bytes of a number when sent, divided by its bytes in the gradient."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """State of PowerSGD; None if PowerSGD does not compress the gradients."""
 
@@ -150,7 +150,7 @@ def ddp(
     powersgd_rank: int | None = None,
     **options: Any,
 ) -> Replica:
-    """Return `model` under DistributedDataParallel with `options`, and optional compression."""
+    """Return `model` under DistributedDataParallel with `options`; compression is optional."""
     devices = [rank.device] if rank.device.type == "cuda" else None
     replica = Replica(DistributedDataParallel(model, device_ids=devices, **options))
     replica.item_share = 0.5 if bf16_compression else 1.0
@@ -166,7 +166,7 @@ def ddp(
 
 
 class ZeroReplica(Replica):
-    """A rank's model of strategy `zero1`: the rank updates some parameters and broadcasts them."""
+    """A rank's model in strategy `zero1`: the rank updates a part of the weights, and sends it."""
 
     separable = False
 
@@ -203,7 +203,7 @@ class Sharded(Wrapped):
 
 
 def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """Return `model` sharded over `gpus` ranks; each block is one unit, the rest another."""
+    """Return `model` sharded over `gpus` ranks, in units: each block, and everything else."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)

@@ -1,4 +1,4 @@
-"""Base class of all engines' trainers, which train and time one epoch at a time."""
+"""Base class of the trainers of all engines. A trainer trains and times one epoch at a time."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from scaling.training.strategies import Wrapped
 
 @dataclass(frozen=True)
 class EpochResult:
-    """Results of one epoch on one rank. Host seconds begin and end while the device is idle."""
+    """Results of one epoch on one rank. Seconds are host time, from idle device to idle device."""
 
     seconds: float
     loader_seconds: float
@@ -31,16 +31,16 @@ class EpochResult:
 TrainIterations = Callable[..., EpochResult]
 """Function (count, untimed=0) that trains on `count` batches in memory after `untimed` steps.
 
-With untimed > 0 the device's clock measures the seconds, without synchronization.
+If `untimed` > 0, seconds are measured by the device's clock, without synchronization.
 """
 
 
 class Trainer:
     """Trains a model on one rank: the base class of an engine's trainer.
 
-    A subclass takes (spec, rank, model, dataset); sets `model` (wrapped for several GPUs),
-    `replica` (its `Wrapped`), `step` and `applied` (the recipe's options as applied in this run);
-    and defines `run_epoch`, `in_memory` and `_update`.
+    A subclass takes (spec, rank, model, dataset), and defines `run_epoch`, `in_memory` and
+    `_update`. It sets `model` (wrapped for several GPUs), `replica` (its `Wrapped`), `step`, and
+    `applied` (the recipe's options as applied in this run).
     """
 
     model: nn.Module
@@ -48,7 +48,7 @@ class Trainer:
     step: Step
     applied: dict[str, Any]
     progress: StepProgress | None = None
-    """Progress of captured steps, to detect stalls that NCCL's watchdog cannot see; else None."""
+    """Progress of captured steps, to detect stalls that NCCL does not see; else None."""
 
     def __init__(self, spec: RunSpec, rank: Rank) -> None:
         self._spec, self._rank = spec, rank
@@ -62,7 +62,7 @@ class Trainer:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release everything that would keep the process group from being destroyed."""
+        """Release what keeps the process group from being destroyed."""
 
     def _update(self, batch: Any) -> int:
         """Launch the update by one batch, and return its number of images."""
@@ -73,8 +73,8 @@ class Trainer:
     ) -> EpochResult:
         """Train on `batches` and return the result, without the first `untimed` batches.
 
-        If `untimed` > 0, the device's clock is used. `progress` needs `epoch` and its number of
-        `steps`.
+        If `untimed` > 0, the device's clock is used. `epoch` and `steps` (its number of steps) are
+        for `progress`.
         """
         self.model.train()
         self.step.reset()

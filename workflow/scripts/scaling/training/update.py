@@ -21,7 +21,7 @@ def sgd(
     decay: Tensor | float,
     nesterov: bool,
 ) -> None:
-    """Update the flat `weights` like torch.optim.SGD, in place, and copy them to `working`."""
+    """Update the flat `weights` in place, like torch.optim.SGD, and copy them to `working`."""
     change = gradients + decay * weights
     momenta.mul_(momentum).add_(change)
     weights.sub_(rate * (change + momentum * momenta if nesterov else momenta))
@@ -30,13 +30,13 @@ def sgd(
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
-    """Return convolution weights (no bias, one group) but the first's; norms undo their scale."""
+    """Return weights of convolutions (no bias, one group) except the first, for Muon's updates."""
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
 
 
 def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
-    """Return `matrices` [n, rows, columns] with most singular values moved near 1.
+    """Return `matrices` [n, rows, columns] with singular values near 1, except very small ones.
 
     Runs `steps` Newton–Schulz steps, as in Muon, in bf16 on a GPU, on all matrices at once.
     """

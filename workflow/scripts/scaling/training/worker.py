@@ -34,7 +34,7 @@ from scaling.training.trainer import Trainer
 
 
 def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder: Path) -> None:
-    """Call `run` in each training process of `spec`. Forked processes inherit imported modules."""
+    """Call `run` in each training process of `spec`, after importing modules for all of them."""
     ENGINES.find(spec.engine).trainer.load()
     STRATEGIES.find(spec.cell.strategy).wrap.load()
     measure = Reference(instruments).load()
@@ -47,7 +47,7 @@ def run(
     """Train this rank's part of `spec`, and log the results and the readings of `instruments`.
 
     An error, or a wait in captured steps above `spec.collective_timeout_seconds`, is logged and
-    ends the process with status 1, so that the launcher ends the other ranks. Never returns: exits
+    ends the process with status 1, so that the launcher ends all other ranks. Never returns: exits
     when all reports are on disk, as PyTorch's clean-up takes seconds.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
@@ -99,7 +99,7 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
 
 
 def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: RankLog) -> None:
-    """Train until `spec.next_role` returns None; restore the weights of epoch `spec.epochs`."""
+    """Train until `spec.next_role` returns None, then restore the weights after `spec.epochs`."""
     gpus = environment.visible_gpus() if spec.device == "cuda" else []
     counters, energy, since = GpuCounters(gpus), GpuCounters(gpus), time.perf_counter()
     taken: dict[Role, list[float]] = {"warmup": [], "measured": []}

@@ -18,8 +18,8 @@ PARTS = scaling.TABLES | ranks_int8.TABLES
 class Question(NamedTuple):
     """A question of the lab, and the contents of its section of the page.
 
-    `name` is the key of its answer and tables, and the prefix of its claims' questions; `add` is
-    the setting with which a study measures it; `figures` are names separated by spaces.
+    `name` is the key of the answer and of tables, and the beginning of a claim's question. `add` is
+    the setting with which a study measures it; `figures` are names separated by blanks.
     """
 
     name: str

@@ -19,7 +19,7 @@ COST = "seeds int8_accuracy int8_difference agreement"
 
 
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a `Column` that puts columns `names` into `pattern`; its value is column `name`."""
+    """Return a `Column` with the value `name`, whose text is `pattern` filled with `names`."""
 
     def fill(row: Any) -> str:
         values = [getattr(row, one) for one in names.split()]
@@ -127,11 +127,11 @@ def choices(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return scales and float ranges, one row per layer, of the last of `STAGES` that was measured.
+    """Return one row per layer, with scales and float ranges, for the last measured of `STAGES`.
 
     Rows are of the seed with histograms, else the first. `…_amax` is the largest magnitude;
-    `…_mean` and `…_reach` are a histogram's mean and 3 standard deviations; `passed_scale` is the
-    levels per unit of a layer's output, for images 127 / max|pixel|.
+    `…_mean` and `…_reach` are a histogram's mean and 3 standard deviations. `passed_scale` is the
+    levels per unit of a layer's output, or 127 / max|pixel| for the images.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
