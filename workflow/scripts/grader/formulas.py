@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -129,6 +128,7 @@ class Verdict:
 
     A figure is right if it overlaps any of `values`: pairs of a remark, for figures that only this
     formula explains, and intervals. `right` are the values of the formula that most figures follow.
+    Where `opened`, one that is not right may be so after all; slips account for those `explained`.
     """
 
     quantity: str
@@ -140,21 +140,30 @@ class Verdict:
         meets = [self.printed.meets(value) for _, value in self.values]
         known = np.logical_or.reduce([value.known for _, value in self.values])
         self.agrees = np.logical_or.reduce(meets)
-        self.wrong = self.printed.known & known & ~self.agrees
         self.open = self.printed.known & ~known
+        self.opened = self.explained = self.agrees & False
         self.meets = [(note, there) for (note, _), there in zip(self.values, meets, strict=True)]
         votes = [(not note, int((there & self.several).sum())) for note, there in self.meets]
         self.right = self.values[votes.index(max(votes))][1]
         for _, value in self.values:
             self.right = self.right.or_else(value)
 
-    def remarks(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield each formula's remark with the figures that no formula before it explains."""
-        rest = self.agrees
+    @property
+    def wrong(self) -> np.ndarray:
+        return self.printed.known & ~self.open & ~self.agrees & ~self.opened
+
+    @property
+    def unexplained(self) -> np.ndarray:
+        return self.wrong & ~self.explained
+
+    def remarks(self) -> dict[str, np.ndarray]:
+        """Return by each formula's remark the figures that no formula before it explains."""
+        rest, places = self.agrees, dict[str, np.ndarray]()
         for note, there in sorted(self.meets, key=lambda pair: bool(pair[0])):
             if note:
-                yield note, there & rest
+                places[note] = places.get(note, False) | (there & rest)
             rest = rest & ~there
+        return places
 
 
 def formulas(quantity: str) -> list[tuple[str, str]]:

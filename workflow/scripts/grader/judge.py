@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from grader.formulas import TITLE, Cells, Verdict, formulas, of_strategy, times, verdicts
 from grader.intervals import UNKNOWN, Interval
@@ -52,13 +52,10 @@ class Finding:
     def words(self) -> tuple[str, str]:
         """Return what happened, as a sentence, and what to do."""
         text, _, advice = SLIPS[self.cause][self.severity].partition(". ")
-        subject = FORMULAS["quantities"][self.quantity][TITLE] if self.quantity else ""
-        start, end = (
-            f"the printed {subject} " * bool(subject),
-            f"; also fits: {self.also}".replace("_", " "),
-        )
         sentence = " ".join(text.format(rule=self.rule).split())
-        return start + sentence + end * bool(self.also), advice
+        if self.quantity:
+            sentence = f"the printed {FORMULAS['quantities'][self.quantity][TITLE]} {sentence}"
+        return sentence + f"; also fits: {self.also}".replace("_", " ") * bool(self.also), advice
 
 
 @dataclass
@@ -108,40 +105,35 @@ def _judged(study: Study, images: int) -> Judgement:
 
 def _judge_figures(judgement: Judgement, study: Study, cells: Cells) -> None:
     """Add the findings on the figures of one strategy, and the number of figures per verdict."""
-    each, none = verdicts(cells), np.zeros(len(cells.gpus), bool)
-    opened = dict.fromkeys(each, none) | _opened(study, cells, each)
-    rest, causes, explained = {}, {}, {}
+    each = verdicts(cells)
+    for name, place in _opened(study, cells, each).items():
+        each[name].opened = place
+    causes = dict[str, list[Finding]]()
     for name, one in each.items():
-        traced, left = study.measured and name in MEASURED, one.wrong & ~opened[name]
-        causes[name] = [] if traced else named(cells, one, left, opened[name])
-        explained[name] = np.logical_or.reduce([none, *(cause.place for cause in causes[name])])
-        rest[name] = left & ~explained[name]
-    time = UNKNOWN + none
-    if not study.measured:
-        doubtful = np.logical_or.reduce([*rest.values()])
-        figures = {name: UNKNOWN.where(explained[name], x.printed) for name, x in each.items()}
-        time = _other_time(cells, figures, doubtful)
-    about: Any = (cells, time.known, cells.names["T"], time)
-    judgement.findings.append(Finding("time_contradicted", *about))
+        causes[name] = [] if study.measured and name in MEASURED else named(cells, one)
+        for cause in causes[name]:
+            one.explained = one.explained | cause.place
+    time = UNKNOWN + cells.several if study.measured else _other_time(cells, each)
+    judgement.findings.append(
+        Finding("time_contradicted", cells, time.known, cells.names["T"], time)
+    )
     beside = time.known | np.isin(cells.batch, cells.batch[time.known & ~cells.several])
+    timed = cells.names["T"].known & cells.several & cells.own
     for name, one in each.items():
+        there, left = one.printed.known, one.unexplained & ~beside
+        wrong, doubt = left | one.explained, one.opened & ~one.explained
+        near, unsure = left & one.printed.near(one.right), there & (one.open | doubt) & ~wrong
+        places = {"nearly": near, "unexplained": left & ~near, "open": doubt}
+        places |= {"blank_figure": timed & ~there & there.any()} | one.remarks()
+        about = (one.printed, one.right, name)
         judgement.findings += causes[name]
-        left, doubt = rest[name] & ~beside, opened[name] & ~explained[name]
-        wrong, near = left | explained[name], left & one.printed.near(one.right)
-        unsure = one.printed.known & (one.open | doubt) & ~wrong
-        blank = (
-            cells.names["T"].known & ~one.printed.known & cells.several & one.printed.known.any()
-        )
-        remarks = [("nearly", near), ("unexplained", left & ~near), ("open", doubt)]
-        remarks += [("blank_figure", blank & cells.own), *one.remarks()]
-        for remark, place in remarks:
-            judgement.findings.append(Finding(remark, cells, place, one.printed, one.right, name))
+        judgement.findings += [Finding(of, cells, place, *about) for of, place in places.items()]
         reason = FORMULAS["unchecked"].get(name, "no time, or no T(1,b), stands beside it")
-        about = (cells, one.open, one.printed, UNKNOWN, name, reason)
-        judgement.findings.append(Finding("unchecked", *about))
+        about = (one.printed, UNKNOWN, name, reason)
+        judgement.findings.append(Finding("unchecked", cells, one.open, *about))
         judgement.wrong += int(wrong.sum())
         judgement.open += int(unsure.sum())
-        judgement.right += int((one.printed.known & ~wrong & ~unsure).sum())
+        judgement.right += int((there & ~wrong & ~unsure).sum())
 
 
 def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, np.ndarray]:
@@ -170,11 +162,13 @@ def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, n
     return {name: each[name].wrong & (same | place & whole | measured) for name in PARTS}
 
 
-def _other_time(cells: Cells, figures: dict[str, Interval], doubtful: np.ndarray) -> Interval:
+def _other_time(cells: Cells, each: dict[str, Verdict]) -> Interval:
     """Return times on which two or more figures agree, where none fits the printed time."""
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
+    doubtful = np.logical_or.reduce([one.unexplained for one in each.values()])
+    figures = {name: UNKNOWN.where(one.explained, one.printed) for name, one in each.items()}
     implied_by = [
-        np.stack([cells.evaluate(one, **figures).ends for one in FORMULAS["times"][of]], axis=1)
+        np.stack([cells.evaluate(text, **figures).ends for text in FORMULAS["times"][of]], axis=1)
         for of in ("one", "several")
     ]
     for i, several in enumerate(cells.several):
@@ -193,29 +187,28 @@ def _other_time(cells: Cells, figures: dict[str, Interval], doubtful: np.ndarray
 
 def _missing(cells: Cells) -> Iterator[Finding]:
     """Yield a finding on combinations of numbers of GPUs and batch sizes without a row."""
-    there = set(zip(cells.gpus[cells.own].tolist(), cells.batch[cells.own].tolist(), strict=True))
-    gpus, batches = (sorted(set(each)) for each in zip(*there, strict=True))
-    fitting = ((n, b) for n in gpus for b in batches if n * b <= cells.images)
-    gaps = [cell for cell in fitting if cell not in there]
-    if gaps and len(there) <= LARGE:
-        number, batch = np.array(gaps).T
-        gap: Any = replace(cells, gpus=number, batch=batch)
-        yield Finding("missing_cell", gap, np.ones(len(gaps), bool))
+    there = pd.MultiIndex.from_arrays([cells.gpus[cells.own], cells.batch[cells.own]])
+    if len(there) <= LARGE:
+        gaps = pd.MultiIndex.from_product(there.levels).difference(there).to_frame().to_numpy()
+        number, batch = gaps[gaps.prod(axis=1) <= cells.images].T
+        gap = replace(cells, gpus=number, batch=batch)
+        yield Finding("missing_cell", gap, np.ones(len(number), bool))
 
 
-def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> list[Finding]:
+def named(cells: Cells, one: Verdict) -> list[Finding]:
     """Return up to three findings, each a slip that explains some of the suspect figures.
 
-    Suspects are `wrong`, `opened` (perhaps right) and figures with nothing to compare with. The
-    evidence is -ln(chance that a slip meets so many distinct figures) - ln(slips tried) - ln(ways
-    to choose the figures). A slip must explain all `opened` and most suspects outside `wrong`.
+    Suspects are wrong, opened (perhaps right) or have nothing to compare with. The evidence is
+    -ln(chance that a slip meets so many distinct figures) - ln(slips tried) - ln(ways to choose
+    the figures). A slip must explain all opened figures and most of those that may be right.
     """
-    suspects, unsure, causes = wrong | opened | one.open, opened | one.open, list[Finding]()
+    unsure, causes = one.opened | one.open, list[Finding]()
+    suspects = one.wrong | unsure
     every = list(_readings(cells, one, suspects)) if suspects.any() else []
     if not every:
         return []
-    slips, ends = [slip for slip, _ in every], np.stack([value.ends for _, value in every], axis=1)
-    values = Interval(ends)
+    slips = [slip for slip, _ in every]
+    values = Interval(np.stack([value.ends for _, value in every], axis=1))
     meets, near = one.printed.meets(values), one.printed.near(one.right)
     width = (one.printed.high - one.printed.low) + (values.high - values.low)
     size = np.fmax(np.abs(one.printed.middle), np.abs(one.right.middle))
@@ -226,20 +219,21 @@ def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> 
     # Equal figures are one piece of evidence.
     once, places = np.zeros(len(cells.gpus), bool), np.flatnonzero(suspects)
     once[places[np.unique(one.printed.middle[places], return_index=True)[1]]] = True
+    log_factorial = np.append(0.0, np.log(np.arange(1, len(places) + 1)).cumsum())
     while suspects.any() and len(causes) < 3:
         there = meets & suspects
-        count, total = there.sum(-1), int(suspects.sum())
-        ways = np.array([_ways(total, some) for some in range(total + 1)])[count]
+        count, total = there.sum(-1), suspects.sum()
+        ways = log_factorial[total] - log_factorial[count] - log_factorial[total - count]
         score = (surprise * (there & once)).sum(-1) + gain - ways
         few = (count < LEAST) | ((there & once).sum(-1) < 2)
         score[~(there & ~near).any(-1) | few] = -np.inf
         if unsure.any():
             most = (unsure & there).sum(-1) * 2 > unsure.sum()
-            score[(opened & ~there).any(-1) | ~most] = -np.inf
+            score[(one.opened & ~there).any(-1) | ~most] = -np.inf
         best = int(score.argmax())
         if score[best] <= CHANCE:
             break
-        place = there[best] | (suspects & one.printed.near(Interval(ends[:, best])))
+        place = there[best] | (suspects & one.printed.near(Interval(values.ends[:, best])))
         other = ~np.isclose(values.low[:, place], values.low[best, place]).all(-1)
         equal = np.flatnonzero((score > score[best] - 1) & (count == count[best]) & other)
         cause, rule = slips[best]
@@ -248,11 +242,6 @@ def named(cells: Cells, one: Verdict, wrong: np.ndarray, opened: np.ndarray) -> 
         causes.append(Finding(cause, cells, place, *about))
         suspects = suspects & ~place & ~unsure
     return causes
-
-
-def _ways(total: int, some: int) -> float:
-    """Return the logarithm of the number of ways to choose `some` of `total`."""
-    return math.lgamma(total + 1) - math.lgamma(some + 1) - math.lgamma(total - some + 1)
 
 
 def _readings(
