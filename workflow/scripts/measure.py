@@ -56,7 +56,7 @@ def measure_peaks(probe: Probe) -> None:
 
 
 def sweep_messages(sweep: Sweep) -> None:
-    """Time all-reduces of many sizes and write sweep.json, at the time limit an incomplete one."""
+    """Time all-reduces of many sizes; write sweep.json, even if the time limit cuts the sweep."""
     name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
     about: dict[str, Any] = {"name": name, "processes": count, "keep": "row"}
     found = measure.run("scaling.instruments.allreduce:start", sweep, **about)

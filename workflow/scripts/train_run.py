@@ -17,7 +17,7 @@ from scaling.registry.engine import ENGINES
 def main(
     spec: RunSpec, output: Path, images: Path | None = None, manifest: Path | None = None
 ) -> None:
-    """Train `spec`; `images` and `manifest` are not needed for commands (dataset_prepare.py)."""
+    """Train `spec` on `images` with `manifest` (of dataset_prepare.py); a command needs neither."""
     spec = spec.resolved()
     if spec.engine == "command":
         record = ENGINES.find(spec.engine).trainer.load()(spec, output.with_name("files"))

@@ -120,7 +120,7 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 class _Launch:
-    """Tile and grid sizes for `x`-like tensors: `each` has one block per tile, `shared` fewer."""
+    """Tile sizes and grids for tensors like `x`: `each` has one block per tile, `shared` fewer."""
 
     def __init__(self, x: Tensor) -> None:
         channels = x.shape[1]

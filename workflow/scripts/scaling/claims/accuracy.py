@@ -45,7 +45,7 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row with the best validation accuracy at a batch and equal epochs; else None."""
+    """Return the row with the best validation accuracy at a batch, if no seed diverged, or None."""
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
     equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)

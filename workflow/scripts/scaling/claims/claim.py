@@ -43,7 +43,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A statement expected to hold, its test, and `more`, which an unclear verdict needs."""
+    """A statement expected to hold, its test, and what decides an unclear verdict (`more`)."""
 
     kind: str
     sentence: str

@@ -120,10 +120,10 @@ def expand(
 
 
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
-    """Return [(GPUs, batch size per GPU)] that completes a strong-scaling pair, or [].
+    """Return [(GPUs, batch size per GPU)] to add, so that the grid has a strong-scaling pair.
 
-    A pair has one global batch on one GPU and on the most GPUs: of the batch sizes that these can
-    share, the nearest to 128. The result is [] if the grid has a pair, or cannot have one.
+    A pair has one global batch, on one GPU and on the most GPUs. The batch nearest to 128 that
+    these GPUs can share is chosen. Returns [] if the grid already has a pair, or cannot have one.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

@@ -62,7 +62,7 @@ def _unpack(path: Path, folder: str) -> None:
 
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
-    """Return the images in `folder` and the number of resized ones; messages call it `path`."""
+    """Return the images in `folder`, and how many were resized; messages name the folder `path`."""
     places = [place for split in SPLITS for place in folder.glob(f"{split}/[!.]*")]
     if missing := [split for split in SPLITS if not (folder / split).is_dir()]:
         there = ", ".join(sorted(each.name for each in folder.glob("[!.]*") if each.is_dir()))

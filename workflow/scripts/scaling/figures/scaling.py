@@ -25,7 +25,7 @@ APART = 0.1
 """The training time is drawn if it differs from the epoch time by more than this fraction."""
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LIMITS = {"weights": (-127.5, 127.5), "before_relu": (-128.5, 127.5), "after_relu": (127.5,)}
-"""Outer edges of the first and last int8 level; if no value is negative, of the last one alone."""
+"""Outer edges of the first and last int8 level. After ReLU, only the edge of the last level."""
 LEVELS_PER_BIN = 4
 LOOKS: dict[str, dict[str, Any]] = {
     "int8": {"fill": True, "color": style.figures.OTHERS[1], "alpha": 0.4},

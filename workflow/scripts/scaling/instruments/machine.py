@@ -19,7 +19,7 @@ from scaling.core.gpu_counters import GpuCounters
 from scaling.launch.measure import MachineCheck
 
 FREE_MEMORY, BUSY_CORES = 0.9, 0.25
-"""Minimum fraction of free memory on an unused GPU, and maximum fraction of CPU time of others."""
+"""Minimum free memory of an unused GPU, and maximum CPU use by others, as fractions."""
 SLOWEST, SLOWER = 0.9, 0.97
 """Fractions of the median GPU's rate: a GPU below SLOWEST is `bad`, below SLOWER `odd`."""
 SAVING = ("powersave", "conservative")

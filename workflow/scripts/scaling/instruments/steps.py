@@ -109,7 +109,7 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 
 
 def busy_times(spans: Spans) -> dict[str, Any]:
-    """Return the seconds that a device is busy, that it computes, and those of each class.
+    """Return seconds of a device: busy, computing, and of each kernel class.
 
     `running_seconds`: the class runs. `seconds`: the class runs, and no earlier class does. The sum
     of all `seconds` is `busy_seconds`; without communication (the last class), `compute_seconds`.
@@ -131,10 +131,10 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return seconds of all messages and of exposed ones, on the device with the most; or a note.
+    """Return message seconds and exposed seconds, of the device with the most; or a note.
 
-    A message counts its shortest time on any device (in `everyone`), the last one to join it.
-    Waiting for that device counts as `start_skew_seconds`.
+    A message counts only its shortest time over all devices (`everyone`): that of the last device
+    to join. The time before counts as `start_skew_seconds`.
     """
     candidates = []
     for gpu, sent in messages.items():

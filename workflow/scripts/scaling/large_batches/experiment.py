@@ -1,4 +1,4 @@
-"""Train each technique at each global batch: a learning rate sweep, then all seeds at its best.
+"""Train each technique at each global batch: a rate sweep, then all seeds at the best rate.
 
 The best rate has the lowest loss on a validation set held out of the training set (without one, the
 lowest training loss); the test set decides nothing. Runs with equal options are trained once.

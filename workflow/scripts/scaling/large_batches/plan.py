@@ -74,7 +74,7 @@ def run_of(
 
 
 def losses(runs: Sweep) -> dict[float, float | None]:
-    """Return validation losses (else training losses) by factor; None for a loss not finite."""
+    """Return validation losses, else training losses, by factor; None if one was not finite."""
     return {
         factor: None
         if run["diverged"] == NOT_FINITE

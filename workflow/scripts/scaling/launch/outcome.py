@@ -136,8 +136,8 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Return a phrase on each rank's end, the first failure first, and the ranks that likely hung.
 
-    Ranks that reported no end likely hung; if all reported one, those with the fewest steps. `done`
-    maps each rank to its last epoch.
+    Likely hung are ranks that reported no end; if all reported one, the ranks with the fewest
+    steps. `done` maps each rank to its last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

@@ -169,8 +169,8 @@ def _refused(line: str, why: str) -> UserError:
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return one row per epoch from `lines`, the table that `read_lines` returns.
 
-    If several processes report a step, the longest time and the mean of the losses count. Different
-    `samples` are added; equal `samples` each count those of all processes.
+    If several processes report a step, the longest time and the mean of the losses count. If their
+    `samples` differ, the sum counts; equal `samples` are already the total of all processes.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])

@@ -28,7 +28,7 @@ class CommandOptions(Limits):
     measured_epochs: Count = 4
     device: Device = "auto"
     nodes: int = 1
-    """Number of nodes of a Slurm job. Each has the same number of the run's GPUs."""
+    """Number of nodes of a Slurm job. All nodes have equally many of the run's GPUs."""
 
 
 class RunSpec(CommandOptions, Training):

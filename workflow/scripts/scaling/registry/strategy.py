@@ -32,7 +32,7 @@ def _sharded(gpus: int, gradient_bytes: float) -> float:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy on several GPUs. The defaults of its fields are those of strategy ddp."""
+    """A strategy on several GPUs. Fields default to the values of strategy ddp."""
 
     name: str
     title: str

@@ -57,7 +57,7 @@ def of_cell(row: Any) -> Markup:
 
 
 def place(row: Any) -> dict[str, str]:
-    """Return recipe, strategy, GPUs and batch size of a row as text; missing ones are left out."""
+    """Return recipe, strategy, GPUs and batch size of a row as text; missing keys are left out."""
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
     values = {key: getattr(row, key) for key in known}
     texts = {key: own if key in CELL_KEYS[:2] else f"{own:g}" for key, own in values.items()}

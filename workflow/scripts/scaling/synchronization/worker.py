@@ -41,8 +41,8 @@ def start(options: Plan, folder: Path) -> None:
 def run(plan: Plan, log_folder: Path) -> None:
     """Run the experiments as one rank; the first rank writes the results to `log_folder`.
 
-    If there are several processes, they train, and record the messages of `plan.modes`. A single
-    process only records those of DataParallel.
+    If there are several processes, they train, and record the messages of `plan.modes`. If there is
+    one, it records only DataParallel's messages.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):

@@ -174,7 +174,7 @@ class Progress(logging.Handler):
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left}")
 
     def _warn(self, place: Path) -> None:
-        """Print a machine check's findings in one line, once for all checks with the same ones."""
+        """Print a machine check's findings in one line, once for all checks with equal findings."""
         found = unfit(measurements.machine([CHECK.read(self._records / place)]))
         if found and found not in self._warned:
             say(printable(f"Machine check: {found}"))

@@ -18,7 +18,7 @@ MOST_WATTS = 10_000  # More than any GPU takes.
 BLOCKS = ("seconds", "seconds_without_exchange")
 RunRecord = types.Row
 TechniqueRecord = types.Row
-"""A dictionary with the fields of `Technique`, as `RunRecord` has those of `Run`."""
+"""Dictionaries: a `RunRecord` has the fields of `Run`, a `TechniqueRecord` those of `Technique`."""
 TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
@@ -247,7 +247,7 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each impossible value; for a user's command only those of `_amounts`."""
+    """Yield a phrase for each impossible value; for a user's command only of time and energy."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
     yield from _amounts(record)
     if record["training"]["engine"] == "command":
