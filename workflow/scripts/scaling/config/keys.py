@@ -40,8 +40,8 @@ class Grid(types.Section):
     different machines, so each has a machine check, peaks and sweeps."""
     strong_scaling: bool = True
     """`true` adds a configuration on the most GPUs with the same global batch as one on one GPU,
-    unless the grid has such a pair: that with the global batch nearest to 128, as 2 × 64 for 1 ×
-    128."""
+    unless the grid has such a pair. It has the possible global batch nearest to 128: 2 × 64 for
+    1 × 128."""
 
 
 def _off(value: Any) -> Any:

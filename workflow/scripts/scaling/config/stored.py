@@ -85,8 +85,8 @@ def parsed(text: str) -> Any:
 def recipes_of(layers: Iterable[Any]) -> Any:
     """Return the recipes of several configurations, merged in order.
 
-    A recipe with `engine`, `base` or `command` replaces an earlier one of its name; else it changes
-    it.
+    A recipe with `engine`, `base` or `command` replaces an earlier one of its name. Any other
+    recipe changes the earlier one in part.
     """
     recipes: dict[str, Any] = {}
     for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
@@ -99,7 +99,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of the study `name` in `studies`; "results" is results/. Else UserError."""
+    """Return the folder of study `name` in `studies`, or results/ if so named; else UserError."""
     if name == RESULTS.name:
         return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))

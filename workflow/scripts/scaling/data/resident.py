@@ -54,7 +54,7 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Copy the next `size` images to the device, if they are not there (here they are)."""
+        """Copy the next `size` images to the device; no effect here, as it has all images."""
 
     def draw(self, epoch: int) -> None:
         """Draw the epoch's image order (equal on all ranks), and this rank's crops and flips."""

@@ -140,7 +140,7 @@ def lines(
 
 
 def _arrows(axes: Axes, values: Sequence[pd.DataFrame]) -> set[str]:
-    """Draw an arrow at the frame on each bar that is cut; return {a note}, or an empty set."""
+    """Draw an arrow at the frame on each bar that is cut; return a note on arrows, or nothing."""
     edges, notes = axes.get_ylim(), set[str]()
     for (line, *_), own in zip(axes.containers, values, strict=True):
         for end, arrow, edge in zip(("low", "high"), ("$↓$", "$↑$"), edges, strict=True):

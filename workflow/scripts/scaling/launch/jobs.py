@@ -32,8 +32,8 @@ def as_json(**arguments: Any) -> str:
 def in_turns(runs: Sequence[grid.Cell]) -> list[grid.Cell]:
     """Return the runs reordered into passes, one pass for each repeat and seed.
 
-    Every other pass or so is reversed (A B B A B A A B), so that a drift of the machine affects all
-    recipes equally. Within a pass, runs with equal GPUs and batch size are neighbours.
+    Some passes are reversed: recipes A and B run as A B, B A, B A, A B, so that a drift of the
+    machine affects them equally. Within a pass, runs with equal GPUs and batch size are neighbours.
     """
     passes: dict[tuple[int, int], list[grid.Cell]] = {}
     for run in runs:
@@ -158,7 +158,7 @@ class Jobs:
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return a job's GPUs: wildcard `gpus`, or the largest number for one machine."""
+        """Return a job's GPUs: wildcard `gpus`, else the grid's largest number, on one machine."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:

@@ -21,7 +21,7 @@ from scaling.registry.registry import Reference
 
 
 class Measurement(Options):
-    """Options of each measurement but runs; `gpus` counts all nodes (on a CPU, processes)."""
+    """Options of all measurements except runs; `gpus` counts all nodes (on a CPU, processes)."""
 
     output: Path
     gpus: int = 1
@@ -72,7 +72,7 @@ def run(
 
 @contextmanager
 def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield locked GPUs ([] on a CPU) and processes' variables. SIGTERM raises SystemExit."""
+    """Yield locked GPUs ([] on a CPU) and environment variables; SIGTERM raises SystemExit."""
     with launcher.terminable():
         on_gpu = device == "cuda"
         there = environment.visible_gpus() if on_gpu else []

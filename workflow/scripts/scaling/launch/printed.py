@@ -28,7 +28,7 @@ LONGEST_READ = 1 << 16
 LAST_LINES = 3000
 """Number of lines kept from the end of the output, to find the cause of a failure."""
 FASTEST = 1e-4
-"""Minimum seconds between two lines. Lines that arrive faster were buffered: no valid times."""
+"""Minimum seconds between two lines. Faster lines were buffered, so their times are wrong."""
 LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
 DECODER = json.JSONDecoder()
@@ -90,7 +90,7 @@ class Output:
         self._line(self.last, rest.decode(errors="replace"))
 
     def _line(self, now: float, line: str) -> None:
-        """Read a line; print it, unless it ends with a carriage return and the next replaces it."""
+        """Read a line; print it, unless a carriage return ends it and the next line replaces it."""
         text = line.strip()
         self._frame = text or self._frame
         if self._frame and (not line.endswith("\r") or LIKELY.search(self._frame)):

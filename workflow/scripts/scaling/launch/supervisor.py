@@ -101,7 +101,7 @@ def record_of(
 
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
-    """Write trace events of all ranks as compressed JSON; nothing if above `TRACE_BYTES`."""
+    """Write trace events of all ranks as compressed JSON; skip it if above `TRACE_BYTES`."""
     content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
         print(f"one step of each rank takes {len(content):,} bytes, too many to keep its trace")

@@ -53,7 +53,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
-    """Yield (images, description) of each forward pass in a study; `images` may be unknown."""
+    """Yield (batch size, description) of each forward pass; `images` is the dataset's size."""
     full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]
     for n in full["gpus"] if "time_to_accuracy" in on else ():

@@ -93,7 +93,7 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 def learned(cells: pd.DataFrame) -> pd.Series:
     """Return, per row, whether its accuracy is as good as the best recipe's reference.
 
-    A row is if it is as good as its recipe's reference, and this as the best one, to `AS_WELL`.
+    A row is compared with its recipe's reference, and this with the best one, to `AS_WELL`.
     """
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)

@@ -103,7 +103,7 @@ class Column:
 
 
 QUANTITIES: dict[str, Column] = {}
-"""Columns by quantity. A column prints the values of that name, or of its `name`, in a frame."""
+"""Columns by quantity. Each prints a frame's column of that name, or of its own `name` if set."""
 
 
 def named(names: str) -> list[Column]:
@@ -187,7 +187,7 @@ class View:
         return Table(self.name, self.title, labels, body, len(keys), self.note(frame))
 
     def _cells(self, row: Any, columns: list[Column], head: list[Figure]) -> list[Figure]:
-        """Return the printed cells of a row; if all would be its status, the others are empty.
+        """Return the printed cells of a row; a status that all of them show is printed once.
 
         Keys that `place` does not contain become part of the quantities' names.
         """

@@ -52,7 +52,7 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def trainings(self) -> list[Training]:
-        """Return, per seed, trainings with and without `set_epoch`; then other buffer modes."""
+        """Return trainings with and without `set_epoch` per seed, and one per other buffer mode."""
         orders = [
             Training(seed, set_epoch=set_epoch)
             for seed in self.seeds

@@ -30,7 +30,7 @@ OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, note if there is none."""
+"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope; a note if missing."""
 Array = NDArray[np.float64]
 
 

@@ -32,7 +32,7 @@ _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 
 def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Return all runs with their records in `folder`; UserError if one lacks, unless `partial`."""
+    """Return all runs with records in `folder`; a missing one is a UserError unless `partial`."""
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
     absent = [cell for cell, record in zip(cells, records, strict=True) if record is None]

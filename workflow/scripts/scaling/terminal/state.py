@@ -127,7 +127,7 @@ def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: boo
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return how many runs are in each state: `2 done, 1 waiting`; for `alone` runs, the state."""
+    """Return the number of runs by state: `2 done, 1 waiting`; up to `alone` runs, the state."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 

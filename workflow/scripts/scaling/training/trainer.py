@@ -73,8 +73,8 @@ class Trainer:
     ) -> EpochResult:
         """Train on `batches` and return the result, without the first `untimed` batches.
 
-        If `untimed` > 0, the device's clock is used. `epoch` and `steps` (its number of steps) are
-        for `progress`.
+        If `untimed` > 0, the device's clock is used. `progress` gets `epoch` and its number of
+        `steps`.
         """
         self.model.train()
         self.step.reset()

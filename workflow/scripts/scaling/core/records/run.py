@@ -42,7 +42,7 @@ class OfRank(TypedDict):
 
 
 class EpochRow(OfRank):
-    """One epoch of a run on one rank. `seconds` is measured by the host, with the GPU idle."""
+    """One epoch of a run on one rank; `seconds` is host time, from idle GPU to idle GPU."""
 
     epoch: types.Positive
     seconds: types.Seconds
@@ -57,7 +57,7 @@ class EpochRow(OfRank):
 
 
 class Energy(TypedDict):
-    """Energy in joules of each GPU of a rank, over all epochs of a role; `counts` is its scope."""
+    """Energy in joules of each GPU of a rank, over all epochs of a role; `counts` says of what."""
 
     rank: types.Whole
     role: types.Role

@@ -19,7 +19,7 @@ COST = "seeds int8_accuracy int8_difference agreement"
 
 
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a `Column` with the value `name`, whose text is `pattern` filled with `names`."""
+    """Return a `Column` of the value `name`; its text is `pattern` with the values of `names`."""
 
     def fill(row: Any) -> str:
         values = [getattr(row, one) for one in names.split()]
