@@ -20,7 +20,7 @@ def judged(submitted: Submission) -> list[Finding]:
         path.write_text(submitted.text, encoding="utf-8")
         studies = read_folder(path)
     findings = [one for each in studies for one in judge(each, TRAIN_IMAGES).findings]
-    return [one for one in findings if one.severity != "info"]
+    return [one for one in findings if one.severity != "remark"]
 
 
 def blamed(seeds: Iterable[int]) -> dict[int, set[str]]:

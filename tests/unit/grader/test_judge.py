@@ -73,7 +73,7 @@ REMARKS = [
 @pytest.mark.parametrize(("text", "values", "remarks"), REMARKS)
 def test_what_is_right_or_open_is_a_remark(tmp_path, text, values, remarks):
     judged = study(tmp_path, edited(values, text))
-    given = causes_of(judged, "info")
+    given = causes_of(judged, "remark")
     assert {name: given.get(name) for name in remarks} == remarks and causes_of(judged) == {}
 
 

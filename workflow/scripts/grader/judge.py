@@ -14,7 +14,7 @@ from grader.intervals import UNKNOWN, Interval
 from grader.study import FORMULAS, Study
 from scaling.config.stored import read_config
 
-SEVERITIES = ["error", "warning", "info"]
+SEVERITIES = ["error", "warning", "remark"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
 """The evidence that names a slip, -ln(5 %); a wrong figure may lie within a factor of e⁴."""
 LEAST = 3

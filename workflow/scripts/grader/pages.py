@@ -16,8 +16,7 @@ from scaling.core.errors import UserError
 from scaling.report import page
 
 TEMPLATE = Path(__file__).with_name("published.html.j2")
-SEVERITIES = {"error": "error", "warning": "warning", "info": "remark"}
-COSTS = {"error": 2.0, "warning": 0.5, "info": 0.0}
+COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
 """Points subtracted for a cause, once per study, by severity."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 WRONG = ["question", "quantity", "N x b", "printed", "right"]
@@ -67,7 +66,7 @@ class Judged:
         figures = {"right": of.right, "wrong": of.wrong, "not checked": of.open}
         total = fmt.plural(sum(figures.values()), "figure")
         right = ", ".join(f"{n} {word}" for word, n in figures.items() if n)
-        counts = [fmt.plural(severities.count(x), word) for x, word in SEVERITIES.items()]
+        counts = [fmt.plural(severities.count(one), one) for one in COSTS]
         found = ", ".join(one for one in counts if one[:2] != "0 ") or "no findings"
         return f"{total}: {right}; {found}" if right else f"no figures beside the times; {found}"
 
@@ -77,9 +76,8 @@ class Judged:
         findings, wrong = list[tuple[str, ...]](), list[tuple[str, ...]]()
         for one in self.judgement.findings:
             sentence, advice = one.words
-            severity = SEVERITIES[one.severity]
-            findings.append((severity, fmt.words(one.cause), sentence, where(one), advice))
-            if one.quantity and one.severity != "info":
+            findings.append((one.severity, fmt.words(one.cause), sentence, where(one), advice))
+            if one.quantity and one.severity != "remark":
                 about = FORMULAS["quantities"][one.quantity]
                 wrong += [(about[QUESTION], about[TITLE], *cell) for cell in cells(one)]
         return [("Wrong figures", WRONG, wrong), ("Findings", FINDINGS, findings)]
@@ -110,7 +108,7 @@ class Judged:
 
     def overview(self, link: str) -> dict[str, Any]:
         """Return the study's link and row (`COLUMNS`) for the index of all studies."""
-        grave = [one.cause for one in self.judgement.findings if one.severity != "info"]
+        grave = [one.cause for one in self.judgement.findings if one.severity != "remark"]
         causes = ", ".join(map(fmt.words, dict.fromkeys(grave))) or "–"
         about = (self.study.name, self.folder, len(self.study.rows), self.result, causes)
         return {"link": link, "row": (*about, self.points[-1][1] if self.points else "")}

@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import Field
 
 from grader.tables import TEMPLATE, Record, Tables, read
-from grader.words import WORDS, Figure, count, figure, head, named
+from grader.words import WORDS, Figure, figure, head, named
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -168,9 +168,9 @@ def _complete(file: Tables) -> None:
         one["strategy"] = named("strategies", words) or one["strategy"] or only
         if named("strategies", words):
             one["recipe"] = re.sub(r"(?i)\b\w*(?:ddp|fsdp|dp)\w*\b|[·/,]", "", words).strip()
-        one["gpus"], one["global"] = count(str(one["gpus"])), "batch_size" not in one
-        size = count(str(one.get("batch_size", one.get("global_batch")))) or 1
-        one["batch_size"] = max(1, round(size / one["gpus"])) if one["global"] else size
+        one["global"] = "batch_size" not in one
+        if one["global"]:
+            one["batch_size"] = max(1, round(one["global_batch"] / one["gpus"]))
 
 
 def _parameters(records: list[Record], text: str) -> tuple[float, float] | None:

@@ -255,11 +255,12 @@ def _records(about: Record, cells: list[tuple[Head, str]]) -> list[Record]:
             record["status"] = status
             continue
         record[one.field] = value
-        if one.field == "rate" and re.search("(?:per |/ ?)gpu", one.words):
-            number = count(str(record["gpus"])) or 1
-            record["rate"] = Figure(number * value.value, number * value.unit)
     for record in records.values():
         for name in KEYS.keys() & record.keys():
-            if not count(str(record[name])):
+            if not (number := count(str(record[name]))):
                 raise UserError(f": {str(record[name])!r} is no number of {KEYS[name]}")
+            record[name] = number
+        rate = next((one for one, _ in cells if one.field == "rate"), None)
+        if rate and "rate" in record and re.search("(?:per |/ ?)gpu", rate.words):
+            record["rate"] = Figure(*(record["gpus"] * one for one in record["rate"]))
     return [one for one in records.values() if one.keys() - ABOUT or one["status"]]
