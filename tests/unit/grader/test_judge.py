@@ -11,8 +11,7 @@ from examples.grader.published_study import (
     edited,
     study,
 )
-from examples.grader.rates import blamed, rates
-from examples.grader.submissions import MISTAKES
+from examples.grader.submissions import MISTAKES, blamed, rates
 from grader.judge import judge
 from grader.study import read_folder
 

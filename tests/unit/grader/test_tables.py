@@ -30,6 +30,8 @@ FORMS = [
     LONG,
     LONG.replace(",", "\t"),
     "sep=;\n" + LONG.replace(",", ";").replace(".", ","),
+    # A sentence with commas above it, and no comma that cannot separate thousands.
+    "On 2, then 1\n\n" + LONG.replace(",", ";").replace("1.6", "1,600").replace(".0", ",000"),
     "|" + LONG.replace(",", " | ").replace("OOM", "out of memory").replace("\n", "|\n|") + "|",
     LONG.replace("Batch size", "bs").replace("GPUs", "#GPUs").replace("Time (s)", "epochTime"),
     LONG.replace("1,128", ",128").replace("2,128", ",128"),

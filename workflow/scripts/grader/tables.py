@@ -49,12 +49,7 @@ def read(path: Path) -> Tables:
     for is_table, group in groupby(rows, key=lambda row: sum(map(bool, row[1])) > 1):
         lines = list(group)
         fields = lines[0][1]
-        if (
-            fields
-            and len(fields) == len(header[1])
-            and fields[0]
-            and any(map(str.isdecimal, fields))
-        ):
+        if any(map(str.isdecimal, fields)) and fields[0] and len(fields) == len(header[1]):
             lines = [header, *lines]  # The table goes on below an empty line.
         if not is_table or len(lines) == 1:
             text += [" ".join(fields).strip() for _, fields in lines if any(fields)]
