@@ -120,7 +120,7 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 class _Launch:
-    """Tile sizes and grids for tensors like `x`: `each` has one block per tile, `shared` fewer."""
+    """Sizes for kernels on `x`. Grid `each` has a block per tile, `shared` at most as many."""
 
     def __init__(self, x: Tensor) -> None:
         channels = x.shape[1]

@@ -126,8 +126,9 @@ class LargeBatches(Options):
     with the lowest validation loss is chosen; without a validation set, that with the lowest
     training loss. Techniques with a sweep are compared with plain SGD with the widest sweep."""
     more_factors: types.Count = 0
-    """Maximum number of factors that a sweep adds: beyond an end while the best factor is there,
-    then between the best factor and a neighbour more than a factor of 2 away."""
+    """Maximum number of factors that a sweep adds: half the smallest factor while that is best,
+    or twice the largest; then the geometric mean of the best factor and one more than 2 times
+    away."""
     held_out_images: types.Count = 0
     """Training images to hold out as the validation set. 0: the training loss chooses rates."""
     train_images: types.Positive | None = None

@@ -50,7 +50,7 @@ def _ask(entry: str, what: str, *more: Any) -> Any:
 
 
 def gpu(entry: str) -> dict[str, Any]:
-    """Return a GPU's state before this process uses it, by the driver; unknown values are None.
+    """Return what the driver says of a GPU before this process uses it; None: value unknown.
 
     `cores_near` is the number of this process's CPU cores on the GPU's NUMA node.
     """

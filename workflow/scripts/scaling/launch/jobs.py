@@ -158,7 +158,7 @@ class Jobs:
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return a job's GPUs: wildcard `gpus`, else the grid's largest number, on one machine."""
+        """Return wildcard `gpus`; without one, the grid's largest number that fits a machine."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:

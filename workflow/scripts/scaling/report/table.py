@@ -103,7 +103,7 @@ class Column:
 
 
 QUANTITIES: dict[str, Column] = {}
-"""Columns by quantity. Each prints a frame's column of that name, or of its own `name` if set."""
+"""Columns by quantity. `name` is the frame's column to print; "" means that of the quantity."""
 
 
 def named(names: str) -> list[Column]:
