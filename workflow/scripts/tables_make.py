@@ -34,8 +34,8 @@ KINDS |= {"full_trainings": RUN, "synchronization": SYNCHRONIZATION, "quantizati
 JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
 RESULTS = {
     "timing": {"epoch_seconds": "s", "samples": "samples"},
-    "speedup": {"speedup": "1", "verdict": "", "efficiency": "1"}
-    | {"fixed_global_batch_speedup": "1"},
+    "speedup": dict.fromkeys(["speedup", "efficiency", "fixed_global_batch_speedup"], "1")
+    | {"verdict": ""},
     "utilization": {"images_per_second": "samples/s", "loading_share": "1", "exposed_share": "1"},
     "costs": {"peak_memory_bytes": "B", "joules_per_image": "J", "startup_seconds": "s"},
     "learning": {"train_loss": "1", "test_accuracy": "1"},
@@ -49,7 +49,7 @@ def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]
     If not `learned` (random images), loss and accuracy are left out; they are means over seeds.
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
-    found = tables.found | {"learning": means(tables) if learned else pd.DataFrame()}
+    found = {**tables.found, "learning": means(tables) if learned else pd.DataFrame()}
     for name, quantities in RESULTS.items():
         for row in found[name].to_dict("records"):
             cell = {key: row[key] for key in CELL_KEYS}
