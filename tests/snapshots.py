@@ -25,8 +25,10 @@ from small_study import forked, link_digests  # noqa: E402
 
 SNAPSHOTS = ROOT / "tests/snapshots"
 STORED = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
-STUDIES = ["cpu", *STORED, *(path.name for path in SNAPSHOTS.glob("expected/published"))]
-"""All stored studies; `cpu` lies beside the snapshots, made by config/demo.yaml with more on."""
+OWN = sorted(path.name for path in SNAPSHOTS.glob("studies/*"))
+STUDIES = [*OWN, *STORED, *(path.name for path in SNAPSHOTS.glob("expected/published"))]
+"""All stored studies; beside the snapshots lie `cpu`, made by config/demo.yaml with more on, and
+`command`, of a training script that uses the client."""
 
 _COMMAND = re.compile(
     r"(?:/workflow/scripts/(?=\w+\.py)|python -m )([\w.]+?)(?:\.py)? (.*?)(?: > \S+ 2>&1)?$",

@@ -9,8 +9,10 @@ from playwright.sync_api import sync_playwright
 
 import snapshots
 
-SHOWN = ["h100x2", "cpu", "h200x4", "h200-large-batches", "quantization-cifar10", "published"]
-"""The pages to look at: with all parts, on CPUs, with cells that failed, with one part, others'."""
+SHOWN = ["h100x2", "cpu", "command", "h200x4", "h200-large-batches", "quantization-cifar10"]
+SHOWN += ["published"]
+"""The pages to look at: with all parts, on CPUs, of a command, with cells that failed, with one
+part, others'."""
 
 
 def make(results: Path) -> Path:

@@ -155,9 +155,11 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
         f"{fmt.times(row.speedup)} ({label(row)}, training to {fmt.percent(row.target_accuracy)})"
         for row in trained
     ]
-    on = fmt.gpus(found[0][1]["gpus"].iloc[0])
-    text = f"Weak scaling (fixed batch per GPU) of {of} on {on}: {', '.join(why)}. Strong "
-    return f"{text}scaling (fixed global batch): {', '.join(strong[:3]) or 'not measured'}."
+    count = found[0][1]["gpus"].iloc[0]
+    efficiency = ", ".join(span(rows[kind] / count) for _, rows in found[:3])
+    text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}. "
+    text += f"Efficiency (speedup / {count}): {efficiency}. Strong scaling (fixed global batch): "
+    return f"{text}{', '.join(strong[:3]) or 'not measured'}."
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

@@ -35,32 +35,20 @@ OF_TRAININGS = named(
     " training_joules to_accuracy_speedup"
 )
 FACTS = named(
-    "epoch_seconds training_seconds speedup machines_of test_accuracy peak_memory_bytes"
-    " slurm_job_id slurm_gpus message note"
+    "epoch_seconds training_seconds loading_share rank_step_seconds speedup efficiency machines_of"
+    " test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message note"
 )
-COLUMNS = {
-    "speedup": "speedup speedup_low speedup_high efficiency verdict scope more_runs"
-    " training_speedup training_speedup_low training_speedup_high"
-    " fixed_global_batch_speedup fixed_global_batch_speedup_low fixed_global_batch_speedup_high"
-    " note",
-    "costs": "peak_memory_bytes memory_capacity_bytes drift settled joules_per_image"
-    " joules_per_image_low joules_per_image_high money_per_epoch startup_seconds",
-    "provenance": "slurm_job_id slurm_gpus",
-}
-"""Columns that `of_study` takes from each of these tables."""
 
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
     """Return one row per configuration; without accuracy if the images are random."""
     learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
-    learned = learned.drop(columns="status")
-    parts = [tables.utilization.drop(columns="status")]
-    parts.append(learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0])
-    for name, columns in COLUMNS.items():
-        parts.append(getattr(tables, name).drop_duplicates(CELL_KEYS)[CELL_KEYS + columns.split()])
+    parts = [learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]]
+    parts += [tables.utilization, tables.speedup, tables.costs, tables.provenance]
     found = tables.timing
     for part in parts:
-        found = found.merge(part, how="left", on=CELL_KEYS)
+        new = part.columns.difference(found.columns)
+        found = found.merge(part.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *new]], "left", CELL_KEYS)
     found = found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
     letters = machine_letters(tables.provenance)
     where = of_machines(tables).groupby(CELL_KEYS)["machine"]
@@ -122,15 +110,9 @@ def metrics(cells: pd.DataFrame) -> dict[str, str]:
     """Return the headings of those `METRICS` for which there are values, by name."""
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
-    unit = unit_of(cells)
-    per_gpu = "images per GPU" if unit == "images" else "batch size per GPU"
-    found |= {
-        key: head.replace("images per GPU", per_gpu).replace("images", unit)
-        for key, head in found.items()
-        if "images" in head
-    }
-    if "joules_per_image" in found and unit != "images":
-        found["joules_per_image"] = f"J of one of the {unit}"
+    if (unit := unit_of(cells)) != "images":
+        new = {"J an image": f"J of one of the {unit}", "images/s": f"{unit}/s"}
+        found = {name: new.get(head, head) for name, head in found.items()}
     if "test_accuracy" in found and len(epochs) == 1:
         found["test_accuracy"] += f" after {fmt.plural(max(epochs), 'epoch')}"
     return found

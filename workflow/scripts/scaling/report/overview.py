@@ -165,7 +165,7 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return [a card] on speedup and accuracy of the most efficient recipe and strategy, or []."""
     found = []
     for row in _scaled(cells):
-        text = fill("{} images per GPU, {}.", row.batch_size, row.scope)
+        text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)

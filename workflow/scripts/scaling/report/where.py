@@ -60,7 +60,7 @@ class Group(NamedTuple):
 
 def epochs(cells: pd.DataFrame) -> list[Group]:
     """Return bars of epochs with known parts, on one scale; much faster recipes are enlarged."""
-    known = cells[["utilization", "idle_share"]].notna().any(axis=1)
+    known = cells[["utilization", "idle_share", "loading_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe")["epoch_seconds"].max().sort_values(ascending=False)
     first, second, *_ = [*timed["epoch_seconds"].nlargest(2), 0.0, 0.0]

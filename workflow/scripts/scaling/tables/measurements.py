@@ -102,6 +102,8 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     `power_capped_share` is the share of measured epochs at the power limit, of the most limited
     GPU. `startup_seconds` is from runs that compiled nothing. `switches` are options enabled in all
     runs, `message_bytes` the sizes of a step's gradient messages (None if runs differ).
+    `rank_step_seconds` is the median step, over runs and ranks, that a command's client timed, with
+    the fastest and the slowest rank's.
     """
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]
@@ -116,7 +118,11 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     starts = pd.DataFrame(started, columns=["cold", "total", "cudnn_search"], dtype=float)
     total = starts.groupby("cold")["total"].median()
     shares = [share for record in records if (share := record["communication"]["sent_share"])]
+    ranks = pd.DataFrame([record["training"].get("step_seconds", []) for record in timed]).median()
     return {
+        "rank_step_seconds": ranks.median(),
+        "rank_step_seconds_min": ranks.min(),
+        "rank_step_seconds_max": ranks.max(),
         "startup_seconds": total.get(0),
         "startup_cold_seconds": total.get(1),
         "cudnn_search_seconds": starts["cudnn_search"].median(),

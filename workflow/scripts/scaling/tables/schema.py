@@ -30,7 +30,7 @@ COLUMNS: dict[str, dict[str, str]] = {
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
             money_per_epoch engine:text switches:text sent_share message_bytes:text
             startup_seconds startup_cold_seconds cudnn_search_seconds joules_per_image_low
-            joules_per_image_high""",
+            joules_per_image_high rank_step_seconds:range""",
         "{study}/provenance": f"""{_CELL} seed status:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text

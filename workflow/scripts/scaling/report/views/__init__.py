@@ -78,7 +78,7 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
 OF_COMMANDS = [
     ("test_accuracy", "which batch size learns as well", "epoch(…, test_accuracy=accuracy)"),
     ("loading_share", "how long it waits for data", "for batch in data_wait(loader):"),
-    ("slower_share", "kernels and communication", "a recipe without command"),
+    ("slower_share", "kernels and messages", "a recipe without command"),
 ]
 """What a command may not report: column, meaning, and the code that reports it."""
 

@@ -109,6 +109,7 @@ def peaks(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     return found.assign(size=sizes + found["state"].map({"sustained": ", sustained"}).fillna(""))
 
 
+TRAINING = "Time: of training alone, on batches that are in memory already."
 LEARNED = "epoch train_loss train_accuracy test_accuracy"
 TABLES = {
     "gpus": [
@@ -125,12 +126,12 @@ TABLES = {
     "Q1": [
         View(
             "epoch-time",
-            "One epoch on one GPU: training time (batches already in memory), and with data "
-            "loading",
+            "One epoch on one GPU",
             "batch_size",
             "training_seconds epoch_seconds loading_share",
             lambda _, cells: cells[cells["gpus"] == cells["gpus"].min()],
             across="recipe",
+            note=lambda cells: TRAINING if cells["training_seconds"].notna().any() else "",
         )
     ],
     "Q2": [
@@ -171,15 +172,6 @@ TABLES = {
             "delay_seconds exposed_seconds messages_seconds",
             lambda study, _: study.communication,
         ),
-        View(
-            "epoch-parts",
-            "Where an epoch goes",
-            CELL,
-            "flops_per_second_per_gpu utilization slower_share exposed_share waiting_share"
-            " loading_share idle_besides_share idle_share unknown_share power_capped_share"
-            " joules_per_image money_per_epoch",
-            lambda _, cells: cells[cells["status"] == "ok"],
-        ),
     ],
     "Q3.2": [
         View(
@@ -204,14 +196,14 @@ TABLES = {
     "Q4": [
         View(
             "large-batch",
-            "Q4.1. The reference and the largest batch, at the lab's learning rate",
+            "Q4.1. The reference and the largest batch, at the recipe's learning rate",
             CELL,
             LEARNED,
             large_batch,
         ),
         View(
             "accuracy",
-            "Accuracy of every configuration after as many epochs, at the lab's learning rate",
+            "Accuracy of every configuration after as many epochs, at the recipe's learning rate",
             CELL,
             LEARNED,
             lambda _, cells: cells.dropna(subset="test_accuracy"),
@@ -225,6 +217,17 @@ TABLES = {
             across="global_batch",
             heading=whole,
         ),
+    ],
+    "where": [
+        View(
+            "epoch-parts",
+            "Where an epoch goes",
+            CELL,
+            "flops_per_second_per_gpu utilization slower_share exposed_share waiting_share"
+            " loading_share idle_besides_share idle_share unknown_share power_capped_share"
+            " joules_per_image money_per_epoch rank_step_seconds",
+            lambda _, cells: cells[cells["status"] == "ok"],
+        )
     ],
     "limits": [
         View("peaks", "What the machine reaches", "quantity precision size", "rate", peaks),
