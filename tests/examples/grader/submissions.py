@@ -108,12 +108,6 @@ def study(rng: random.Random, digits: int) -> dict[str, Any]:
     return {**of, **about, "maximum": np.maximum, "ceil": np.ceil}
 
 
-def _rounded(value: float, digits: int, cut: bool = False) -> str:
-    if not np.isfinite(value):
-        return "-"
-    return f"{np.trunc(value * 10**digits) / 10**digits if cut else value:.{digits}f}"
-
-
 def submission(seed: int, mistake: str = "") -> Submission:
     """A submission by its seed, honest or with one mistake; layout, digits, headers by chance."""
     rng, (column, formula) = random.Random(f"{seed} {mistake}"), MISTAKES.get(mistake, ("", ""))
@@ -129,64 +123,61 @@ def submission(seed: int, mistake: str = "") -> Submission:
         tolerance = 3 * 10.0 ** -digits[column] + 0.02 * right.abs()
         wrong = int(((planted - right).abs() > tolerance)[of["N"] > 1].sum())
         of[column] = planted
-    cells = [*zip(of["N"], of["b"], strict=True)]
-    texts = {
-        name: dict(
-            zip(cells, [_rounded(x, n, cut and name in RIGHT) for x in of[name]], strict=True)
-        )
-        for name, n in digits.items()
-    }
+    texts = pd.DataFrame({"N": of["N"], "b": of["b"]})
+    for name, number in digits.items():
+        shown = of[name].replace([np.inf, -np.inf], np.nan)
+        if cut and name in RIGHT:
+            shown = np.trunc(shown * 10**number) / 10**number
+        texts[name] = [f"{value:.{number}f}".replace("nan", "-") for value in shown]
     wide = column not in ("efficiency", "rate") and rng.random() < 0.6
-    return Submission(*(_lab if wide else _tidy)(rng, of, cells, texts, column), column, wrong)
+    return Submission(*(_lab if wide else _tidy)(rng, of, texts, column), column, wrong)
 
 
-def _tidy(rng, of, cells, texts, column) -> tuple[str, str]:
+def _tidy(rng: random.Random, of: Any, texts: pd.DataFrame, column: str) -> tuple[str, str]:
     names = [name for name in COLUMNS if rng.random() < 0.5 or name == column]
     if "bandwidth" in names and "communication" not in names:
         names = [name for name in COLUMNS if name in (*names, "communication")]
-    heads = ["strategy", "parameters", rng.choice(["GPUs", "gpus", "#GPUs", "Number of GPUs"])]
-    heads += [rng.choice(["Batch size", "batch_size", "Batch size per GPU", "bs"])]
-    heads += [rng.choice(["Epoch time (s)", "Time (s)", "seconds", "Time per epoch (sec)"])]
-    first = of["hint"] and {"compute", "communication"} & {*names} and rng.random() < 0.7
-    heads += ["Training time without data loading (s)"] * bool(first)
-    heads += [rng.choice(COLUMNS[name]) for name in names]
-    rows = [heads]
-    for n, b in cells:
-        row = [of["strategy"], str(PARAMETERS), str(n), str(b), texts["T"][n, b]]
-        row += [texts["training"][n, b] if n == 1 else ""] * bool(first)
-        single = ("speedup", "efficiency", "rate")
-        rows.append(row + [texts[x][n, b] if n > 1 or x in single else "" for x in names])
+    heads = {"N": rng.choice(["GPUs", "gpus", "#GPUs", "Number of GPUs"])}
+    heads["b"] = rng.choice(["Batch size", "batch_size", "Batch size per GPU", "bs"])
+    heads["T"] = rng.choice(["Epoch time (s)", "Time (s)", "seconds", "Time per epoch (sec)"])
+    if of["hint"] and {"compute", "communication"} & {*names} and rng.random() < 0.7:
+        heads["training"] = "Training time without data loading (s)"
+    heads |= {name: rng.choice(COLUMNS[name]) for name in names}
+    table = texts[[*heads]].astype(str)
+    table.loc[of["N"] > 1, table.columns == "training"] = ""
+    parts = table.columns.isin(["compute", "communication", "bandwidth"])
+    table.loc[of["N"] == 1, parts] = ""
+    table = table.rename(columns=heads)
+    table.insert(0, "parameters", str(PARAMETERS))
+    table.insert(0, "strategy", of["strategy"])
     if rng.random() < 0.5:
-        return "table.csv", "\n".join(map(",".join, rows)) + "\n"
-    return "table.md", _markdown([rows[0], ["---"] * len(heads), *rows[1:]]) + "\n"
+        return "table.csv", table.to_csv(index=False)
+    return "table.md", _markdown([[*table], ["---"] * table.shape[1], *table.to_numpy()]) + "\n"
 
 
-def _markdown(lines: list[list[str]]) -> str:
+def _markdown(lines: list[Any]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _lab(rng, of, cells, texts, column) -> tuple[str, str]:
+def _lab(rng: random.Random, of: Any, texts: pd.DataFrame, column: str) -> tuple[str, str]:
     """The lab's three tables, with one header row or two merged ones, in Markdown or TSV."""
     merged, tabs = rng.random() < 0.6, rng.random() < 0.3
-    first = {"Time (s)": "T", "Speedup": "speedup"}
-    second = {"Compute (s)": "compute", "Comm (s)": "communication"}
+    first = {"T": "Time (s)", "speedup": "Speedup"}
+    second = {"compute": "Compute (s)", "communication": "Comm (s)"}
     blocks = [("Table 1: time and speedup", 1, first), ("Table 2: parts", 2, second)]
     if column == "bandwidth" or rng.random() < 0.6:
-        blocks += [("Table 3: bandwidth", 2, {"Bandwidth (GB/s)": "bandwidth"})]
+        blocks += [("Table 3: bandwidth", 2, {"bandwidth": "Bandwidth (GB/s)"})]
     word = rng.choice(["b = {}", "Batch size {}", "Batch-size {} per GPU"])
     parts = [f"{of['strategy'].upper()}, ResNet-18 with {PARAMETERS:,} parameters on CIFAR-10"]
-    batches, gpus = (list(dict.fromkeys(of[name])) for name in ("b", "N"))
     for title, least, columns in blocks:
-        pairs = [(word.format(b), head) for b in batches for head in columns]
+        wide = texts[of["N"] >= least].pivot(index="N", columns="b", values=[*columns])
+        wide = wide.sort_index(axis=1, level="b", sort_remaining=False)
+        pairs = [(word.format(b), columns[name]) for name, b in wide]
         heads = [["GPUs", *map(": ".join, pairs)]]
         if merged:
             above = [size if i % len(columns) == 0 else "" for i, (size, _) in enumerate(pairs)]
             heads = [["", *above], ["", *(head for _, head in pairs)]]
-        rows = [
-            [f"{n}-GPU", *(texts[x][n, b] for b in batches for x in columns.values())]
-            for n in gpus
-            if n >= least
-        ]
+        rows = [[f"{n}-GPU", *row] for n, row in zip(wide.index, wide.to_numpy(), strict=True)]
         if tabs:
             parts += ["\n".join([title, *map("\t".join, [*heads, *rows])])]
         else:

@@ -72,7 +72,7 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
         assert times == [16.0, 8.0, 10.0] and set(values(rows["speedup"])) - {1} == {1.6}
         assert list(rows["status"]) == ["ok", "ok", "ok", "oom"]
         assert (study.name, study.strategies) == ("t", [""])
-        assert judge(study, TRAIN_IMAGES).wrong == 0
+        assert judge(study, TRAIN_IMAGES).figures["wrong"] == 0
 
 
 @pytest.mark.parametrize(

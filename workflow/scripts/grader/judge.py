@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,12 +61,10 @@ class Finding:
 
 @dataclass
 class Judgement:
-    """The findings on a study, errors first, and numbers of right, wrong and unchecked figures."""
+    """The findings on a study, errors first, and the number of its figures by verdict."""
 
     findings: list[Finding] = field(default_factory=list)
-    right: int = 0
-    wrong: int = 0
-    open: int = 0
+    figures: Counter[str] = field(default_factory=Counter)
 
 
 @np.errstate(all="ignore")
@@ -78,10 +77,11 @@ def judge(study: Study, images: int) -> Judgement:
     judgement = _judged(study, images)
     sizes = study.rows["batch_size"] / study.rows["gpus"]
     unsaid = not (study.batch_stated or study.global_batch) and (sizes == sizes.round()).all()
-    if judgement.wrong and unsaid:
+    if judgement.figures["wrong"] and unsaid:
         other = replace(study, rows=study.rows.assign(batch_size=sizes.astype(int)))
         again = _judged(other, images)
-        if again.wrong < judgement.wrong and again.right > judgement.right + 2:
+        fewer = again.figures["wrong"] < judgement.figures["wrong"]
+        if fewer and again.figures["right"] > judgement.figures["right"] + 2:
             judgement = again
             cells = of_strategy(other, study.strategies[0], images)
             judgement.findings.append(Finding("batch_of_all", cells, cells.several))
@@ -131,9 +131,8 @@ def _judge_figures(judgement: Judgement, study: Study, cells: Cells) -> None:
         reason = FORMULAS["unchecked"].get(name, "no time, or no T(1,b), stands beside it")
         about = (one.printed, UNKNOWN, name, reason)
         judgement.findings.append(Finding("unchecked", cells, one.open, *about))
-        judgement.wrong += int(wrong.sum())
-        judgement.open += int(unsure.sum())
-        judgement.right += int((there & ~wrong & ~unsure).sum())
+        counts = {"right": there & ~wrong & ~unsure, "wrong": wrong, "not checked": unsure}
+        judgement.figures.update({word: int(place.sum()) for word, place in counts.items()})
 
 
 def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, np.ndarray]:

@@ -62,10 +62,9 @@ class Judged:
     @property
     def result(self) -> str:
         """Return verdicts and findings: `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
-        of, severities = self.judgement, [one.severity for one in self.judgement.findings]
-        figures = {"right": of.right, "wrong": of.wrong, "not checked": of.open}
-        total = fmt.plural(sum(figures.values()), "figure")
-        right = ", ".join(f"{n} {word}" for word, n in figures.items() if n)
+        severities = [one.severity for one in self.judgement.findings]
+        total = fmt.plural(self.judgement.figures.total(), "figure")
+        right = ", ".join(f"{n} {word}" for word, n in self.judgement.figures.items() if n)
         counts = [fmt.plural(severities.count(one), one) for one in COSTS]
         found = ", ".join(one for one in counts if one[:2] != "0 ") or "no findings"
         return f"{total}: {right}; {found}" if right else f"no figures beside the times; {found}"
@@ -85,14 +84,14 @@ class Judged:
     @property
     def points(self) -> list[tuple[str, str, str]]:
         """Return points and full points of each audited question and of all; a cause costs once."""
-        entries, cost = FORMULAS["quantities"], dict[str, dict[str, float]]()
+        question = {name: entry[QUESTION] for name, entry in FORMULAS["quantities"].items()}
+        full = {name: n for name, n in (self.form or {}).items() if name in question.values()}
+        left, paid = dict(full), set[str]()
         for one in self.judgement.findings:
-            question = entries[one.quantity][QUESTION] if one.quantity else "Q2"
-            if not any(one.cause in paid for paid in cost.values()):
-                cost.setdefault(question, {})[one.cause] = COSTS[one.severity]
-        questions = {entry[QUESTION] for entry in entries.values()}
-        full = {name: points for name, points in (self.form or {}).items() if name in questions}
-        left = {name: max(0, n - sum(cost.get(name, {}).values())) for name, n in full.items()}
+            name = question.get(one.quantity, "Q2")
+            if name in left and one.cause not in paid:
+                left[name] = max(0, left[name] - COSTS[one.severity])
+            paid.add(one.cause)
         rows = [(name, f"{left[name]:g}", f"{n:g}") for name, n in full.items()]
         total = ("all", f"{sum(left.values()):g}", f"{sum(full.values()):g}")
         return [*rows, total] if rows else []

@@ -68,7 +68,7 @@ class Study:
     def strategies(self) -> list[str]:
         """Return the strategies of the rows; an empty name only if no other strategy is named."""
         names = sorted(self.rows["strategy"].unique())
-        return [one for one in names if one] if len(names) > 1 else names
+        return [*filter(None, names)] or names
 
     @property
     def of_lab(self) -> bool:

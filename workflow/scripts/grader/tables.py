@@ -96,7 +96,7 @@ def _lines(path: Path) -> Iterator[Row]:
     for number, row in enumerate(rows, 1):
         if len(row) > MOST_COLUMNS:
             raise UserError(f"{path}, line {number}: more than {MOST_COLUMNS:,} columns")
-    yield from ((number, [one.strip() for one in row]) for number, row in enumerate(rows, 1))
+        yield number, [one.strip() for one in row]
 
 
 def _most_alike(separator: str, lines: list[str]) -> int:
