@@ -1,4 +1,4 @@
-"""The state of each run of a study, from its files, and the time left."""
+"""The state of each run of a study, from its files, the time left, and lines on what finished."""
 
 import json
 import os
@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace as Of
 
 import pytest
 import yaml
 
 from scaling.core import environment, files
 from scaling.core.grid import Cell
+from scaling.terminal import progress
 from scaling.terminal.state import DurationEstimates
 
 STORED = Path(__file__).parents[3] / "studies/h100x2"
@@ -92,12 +94,29 @@ def test_duration_estimate_uses_most_similar_runs(tmp_path):
     assert known.seconds(peaks) is None
 
 
-def test_status_leaves_out_what_is_not_planned(tmp_path, monkeypatch):
+def test_status_has_a_dash_where_nothing_is_planned(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    config = yaml.safe_load((STORED / "config.yaml").read_text())
-    config["grid"] |= {"recipes": ["plain"], "batch_sizes": [32, 128], "strategies": ["ddp"]}
-    config["grid"]["strong_scaling"] = True
-    Path("results").mkdir()
-    Path("results/config.yaml").write_text(yaml.safe_dump(config | {"parts": ["scaling"]}))
+    config = yaml.safe_load((STORED / "config.yaml").read_text()) | {"parts": ["scaling"]}
+    config["grid"] |= {"recipes": ["plain"], "batch_sizes": [32, 128], "strong_scaling": True}
+    files.write_text(Path("results/config.yaml"), yaml.safe_dump(config))
     rows = [line.split() for line in status().splitlines() if " plain " in line]
-    assert [row[-1] for row in rows] == ["-", "waiting"]
+    assert [row[-1] for row in rows] == ["-", "waiting", "waiting"]
+
+
+BUSY = {"severity": "odd", "host": "vm", "gpu": "", "message": "others use 2 cores"}
+
+
+def test_machine_check_is_named_and_says_its_findings_once(tmp_path, monkeypatch):
+    made, said = progress.Progress.__new__(progress.Progress), []
+    made._records, made._warned = tmp_path, []
+    monkeypatch.setattr(progress, "say", said.append)
+    for findings in ([], [BUSY, BUSY | {"host": "vm2"}]):
+        check = {"check": "warn", "hosts": [], "gpus": [], "findings": findings, "environment": {}}
+        progress.CHECK.write(tmp_path / "check.json", check)
+        for _ in range(2):
+            made._warn(Path("check.json"))
+    assert said == ["Machine check: vm: others use 2 cores. And 1 more: machine.csv."]
+    made._places = {0: [Path("check.json")]}
+    for repeat, name in (("", "machine check"), ("/repeat~1", "machine check, repeat 1")):
+        made._jobs = {0: Of(rule=Of(name="machine_check"), wildcards={"repeat": repeat})}
+        assert made._outcome(0) == name
