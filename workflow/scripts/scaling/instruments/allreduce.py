@@ -86,9 +86,9 @@ def _measure(
 ) -> tuple[list[float], list[float], bool]:
     """Return, per repeat, seconds per message and start skew; and whether results are right.
 
-    Seconds are the slowest rank's; the skew is the slowest minus the fastest rank's time. `kind`
-    selects a broadcast, a reduce or, else, an all-reduce. On GPUs a repeat is a CUDA graph, because
-    a launch from Python takes longer than a small message.
+    Seconds are the slowest rank's; the skew is the slowest minus the fastest rank's time. `kind` is
+    `broadcast`, `reduce` or, for any other text, all-reduce. On GPUs a repeat is a CUDA graph,
+    because a launch from Python takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1

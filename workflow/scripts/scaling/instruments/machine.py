@@ -50,7 +50,7 @@ def _ask(entry: str, what: str, *more: Any) -> Any:
 
 
 def gpu(entry: str) -> dict[str, Any]:
-    """Return what the driver says of a GPU before this process uses it; None: value unknown.
+    """Return the driver's data on a GPU before this process uses it; None marks unknown values.
 
     `cores_near` is the number of this process's CPU cores on the GPU's NUMA node.
     """

@@ -158,7 +158,7 @@ class Jobs:
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return wildcard `gpus`; without one, the grid's largest number that fits a machine."""
+        """Return wildcard `gpus`; if absent, the grid's largest number, capped at one machine."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
