@@ -57,7 +57,8 @@ class Judged:
 
     @property
     def notes(self) -> list[str]:
-        return [*(f"Doubt: {one}" for one in self.study.description.doubts), *self.study.notes]
+        doubts = (f"Doubt: {one}" for one in self.study.description.doubts)
+        return [*doubts, *dict.fromkeys(self.study.notes)]
 
     @property
     def result(self) -> str:
@@ -99,7 +100,7 @@ class Judged:
     @property
     def lines(self) -> list[str]:
         """Return the lines for a terminal: what was not read, and each finding."""
-        lines = [f"note: {note}" for note in self.study.notes]
+        lines = [f"note: {note}" for note in dict.fromkeys(self.study.notes)]
         for severity, cause, sentence, place, advice in self.tables[1][2]:
             action = f"; {advice}" if advice and severity != "remark" else ""
             lines.append(f"{severity}: {cause}: {sentence} ({place}){action}")

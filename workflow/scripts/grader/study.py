@@ -56,7 +56,7 @@ class Study:
     name: str
     rows: pd.DataFrame
     description: Description = field(default_factory=Description)
-    notes: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
     model: str = NOT_STATED
     parameters: tuple[float, float] | None = None
     global_batch: bool = False
@@ -142,6 +142,7 @@ def read_file(path: Path) -> list[Study]:
                 batch_stated=per_gpu,
                 measured=traced,
                 template=bool(of["study"]),
+                notes=file.notes,
             )
         )
     for one in studies:
@@ -149,7 +150,7 @@ def read_file(path: Path) -> list[Study]:
         single = pd.concat([one.rows[:0], *others]).drop_duplicates("batch_size")
         times = single.set_index("batch_size")["epoch"].to_dict()
         one.rows["elsewhere"] = [times.get(size) for size in one.rows["batch_size"]]
-    return [replace(one, notes=tuple(dict.fromkeys(file.notes))) for one in studies]
+    return studies
 
 
 def _complete(file: Tables) -> None:
@@ -164,10 +165,12 @@ def _complete(file: Tables) -> None:
     # A single statement holds for the whole file.
     only = min(strategies) if len(strategies) == 1 else ""
     for one in file.records:
-        words = str(one.get("recipe") or "")
-        one["strategy"] = named("strategies", words) or one["strategy"] or only
-        if named("strategies", words):
-            one["recipe"] = re.sub(r"(?i)\b\w*(?:ddp|fsdp|dp)\w*\b|[·/,]", "", words).strip()
+        words, _, strategy = str(one.get("recipe") or "").partition("/")
+        stated = named("strategies", words) or strategy.strip().lower()
+        one["strategy"] = stated or one["strategy"] or only
+        if stated:
+            words = re.sub(r"(?i)\b\w*(?:ddp|fsdp|dp)\w*\b|[·,]", "", words)
+        one["recipe"] = words.strip()
         one["global"] = "batch_size" not in one
         if one["global"]:
             one["batch_size"] = max(1, round(one["global_batch"] / one["gpus"]))
@@ -202,24 +205,23 @@ def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
         cells[tuple(one[name] for name in CELL)].append(one)
     rows = list[Record]()
     for cell, each in cells.items():
-        row: Record = dict(zip(CELL, cell, strict=True))
-        row["status"] = next((one["status"] for one in each if one["status"]), "ok")
-        runs = len(each) if "run" in each[0] else 0
-        row["count"] = str(runs or each[0].get("count") or "") or None
-        twice = list[str]()
-        for name in VALUES:
-            values = [one[name] for one in each if one.get(name)]
-            if runs and values:
-                values = values[bool(each[0]["epochs"]) :] or values
-                middle = median(one.value for one in values)
-                values = [Figure(middle, max(one.unit for one in values))]
-            row[name] = values[0] if len(set(values)) == 1 else None
-            twice += [name] * (len(set(values)) > 1)
-        if twice:
+        first, values = each[0], {x: [one[x] for one in each if one.get(x)] for x in VALUES}
+        if "run" in first:
+            later = {name: every[first["epochs"] :] or every for name, every in values.items()}
+            values = {name: [_median(every)] for name, every in later.items() if every}
+        runs = len(each) if "run" in first else first.get("count")
+        status = next((one["status"] for one in each if one["status"]), "ok")
+        row: Record = {"status": status, "count": str(runs or "") or None}
+        row |= {name: every[0] for name, every in values.items() if len(set(every)) == 1}
+        rows.append(dict(zip(CELL, cell, strict=True)) | row)
+        if twice := [name for name, every in values.items() if len(set(every)) > 1]:
             place = f"{' and '.join(twice)} of {cell[1]} x {cell[2]}; both are left out"
-            notes.append(
-                f"line {each[-1]['line']}: another {place}: a column `run` tells them apart"
-            )
-        rows.append(row)
+            line = f"line {each[-1]['line']}"
+            notes.append(f"{line}: another {place}: a column `run` tells them apart")
     table = pd.DataFrame(rows, columns=[*CELL, "status", "count", *VALUES], dtype=object)
-    return table.astype({"gpus": int, "batch_size": int})
+    table = table.astype({"gpus": int, "batch_size": int})
+    return table.where(table.notna(), None)
+
+
+def _median(figures: list[Figure]) -> Figure:
+    return Figure(median(one.value for one in figures), max(one.unit for one in figures))
