@@ -23,7 +23,7 @@ from scaling.core.records.run import EpochRow, GpuReading, RunRecord
 from scaling.core.statistics import settling
 from scaling.launch import launcher, measure, outcome
 from scaling.launch.launcher import ProcessResult
-from scaling.launch.printed import Output, epochs_of, read_lines
+from scaling.launch.printed import FASTEST, Output, epochs_of, read_lines
 from scaling.launch.run_spec import CommandOptions, RunSpec
 from scaling.registry import engine as engines
 
@@ -161,7 +161,8 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
             **dict.fromkeys(SOFTWARE),
             **{key: output.software[key] for key in SOFTWARE if key in output.software},
         },
-        startup={"total": max(0.0, began[0])} if began else None,
+        # An epoch that is timed by its line alone begins with the command.
+        startup={"total": began[0]} if began and began[0] > FASTEST else None,
         run_seconds=seconds,
     )
 
