@@ -29,7 +29,7 @@ HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "uncl
 
 @dataclass(frozen=True)
 class Claim:
-    """A `verdict` on a hypothesis for one configuration; without data, it says what to add."""
+    """A `verdict` on a hypothesis for one configuration, or what to measure to get one."""
 
     id: str
     question: str

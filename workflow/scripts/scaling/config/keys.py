@@ -36,8 +36,8 @@ class Grid(types.Section):
     seeds: types.Some[types.Count]
     """Seeds. Every configuration has one run per seed and repeat."""
     repeats: types.Few = 1
-    """Runs of every configuration and seed; intervals need at least 2. Repeats may run on
-    different machines, so each has a machine check, peaks and sweeps."""
+    """Runs of every configuration and seed; a 95 % interval needs at least 2. Each repeat has its
+    own machine check, peak rates and all-reduce sweeps, as it may run on another machine."""
     strong_scaling: bool = True
     """`true` adds a configuration on the most GPUs with the same global batch as one on one GPU,
     unless the grid has such a pair. It has the possible global batch nearest to 128: 2 × 64 for

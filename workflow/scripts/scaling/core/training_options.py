@@ -58,7 +58,7 @@ class Model(Options):
 
 
 class Sgd(Options):
-    """SGD and image augmentation in trainings of the model of section `model`."""
+    """SGD and image augmentation for the model of section `model`."""
 
     learning_rate: types.AboveZero = 0.1
     """Learning rate of SGD."""

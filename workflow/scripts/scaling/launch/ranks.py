@@ -141,7 +141,8 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
     """Return this process's rank. If there are several, join a process group (NCCL or gloo).
 
-    Each of several ranks sees one GPU only, as device 0, because compiled code contains the number.
+    Each of several ranks sees one GPU only, as device 0, so that all ranks can share compiled code,
+    which contains the device's number.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
     processes = int(os.environ.get("WORLD_SIZE", "1"))

@@ -133,7 +133,7 @@ class QuantizedLayer(nn.Module):
     `scale` are None, outputs are floats: the accumulator divided by its scale S,
     `accumulator_scale` [outputs]. `weight` is int8 with `scales`. `bias` [outputs] is int32 or
     float64, in levels of the accumulator. `accumulator_bound` is the largest |products + bias| for
-    any integer input. Mistakes in the scheme change these scales.
+    any integer input. A deliberate mistake of the scheme also changes these scales.
     """
 
     def __init__(

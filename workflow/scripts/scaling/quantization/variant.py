@@ -136,9 +136,9 @@ def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
 def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
     """Return the scales and bounds of one integer layer; with scales per channel, of channel 0.
 
-    Scales are levels per unit, except `output_scale`, a factor on the accumulator. `top_step` is S
-    · o · max, the level of the `largest` output. `bias_steps` is the quantized `largest_bias`, and
-    `bias_error_steps` the largest |quantized bias - S · float bias|.
+    Scales are integer levels per unit of the float value, except `output_scale`, which multiplies
+    the accumulator. `top_step` is the level of the `largest` output. `bias_steps` is the quantized
+    `largest_bias`, and `bias_error_steps` the largest rounding error of a bias, in levels.
     """
     assert floats.bias is not None
     bias, rule = floats.bias.double(), layer.requantization

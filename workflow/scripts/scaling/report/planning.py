@@ -55,8 +55,8 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 def break_even(one: Any, many: Any) -> float:
     """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does.
 
-    `other_seconds` are a run's seconds outside of epochs. In rows of configurations they are only
-    the start-up, as all other measurements come after the epochs.
+    A run takes its epochs and the row's `other_seconds`: of a training to an accuracy all other
+    seconds of the run, of a configuration of the grid the start-up only.
     """
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.other_seconds - one.other_seconds

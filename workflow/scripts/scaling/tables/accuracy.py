@@ -159,7 +159,8 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
 def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
     """Return a row per run, with metrics of its last epoch; a technique without runs has one row.
 
-    `reference` marks the baseline: plain SGD at the reference batch with the most learning rates.
+    `reference` marks the baseline: plain SGD at the reference batch size, of several such
+    techniques the one that tried the most learning rates.
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []

@@ -136,7 +136,7 @@ class Noise:
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weighted sums of the runs' logarithms, with standard errors and freedom."""
+        """Return weighted sums of the runs' log times, their errors and degrees of freedom."""
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)

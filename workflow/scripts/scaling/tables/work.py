@@ -85,7 +85,7 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
 
 
 def _asks(row: Any, base: Any, scaled: bool, scope: str | None) -> Iterator[str]:
-    """Yield warnings about the numbers of samples printed on one GPU and on several."""
+    """Yield a warning if a run and its base printed numbers of samples that do not fit together."""
     on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
     numbers = f"{row['samples']:,.0f} samples an epoch on {on} and "
     numbers += f"{base['samples']:,.0f} on {alone}"
