@@ -28,9 +28,9 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
     """Print a line of JSON which says that epoch `number` (from 0 or 1, in order) has ended.
 
     `seconds` is the epoch's duration; by default, the time since the previous call or, in the first
-    call, since the import. The function waits for the GPU. `samples` counts the training samples of all
-    ranks, `loss` is their mean training loss, `test_accuracy` a fraction from 0 to 1; None means
-    unknown. Only rank 0 prints; if `step` is used, every rank prints.
+    call, since the import. The function waits for the GPU. `samples` counts the training samples of
+    all ranks, `loss` is their mean training loss, `test_accuracy` a fraction from 0 to 1; None
+    means unknown. Only rank 0 prints; if `step` is used, every rank prints.
     """
     global _before, _waited
     torch = _gpu()

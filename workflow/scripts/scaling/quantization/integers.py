@@ -59,7 +59,8 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
     """Return a layer's weights as int8, and their scales as float64 [outputs, 1, …].
 
     No weight is clipped. With one scale per tensor, all returned scales are equal. With one per
-    channel, a channel of zeros has the scale of the whole tensor. Raises UserError, with the layer's `name`, if all weights are zero.
+    channel, a channel of zeros has the scale of the whole tensor. Raises UserError, with the
+    layer's `name`, if all weights are zero.
     """
     bits = scheme.weight_bits
     largest = layer.weight.double().abs().amax(dim=[*range(1, layer.weight.dim())], keepdim=True)
