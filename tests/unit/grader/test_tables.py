@@ -193,6 +193,6 @@ def test_the_template_is_read_with_the_digits_printed(tmp_path):
     assert row["speedup"] == (1.84, 0.001) and ours.parameters is None
     assert (ours.description.hardware, ours.description.doubts) == ("4 A100", ["one run"])
     (same,) = read(tmp_path, CLEAN.title().replace(",", ";").replace(".", ","))
-    assert same.notes == () and set(same.rows["status"]) == {"ok", "infeasible"}
+    assert same.notes == [] and set(same.rows["status"]) == {"ok", "infeasible"}
     for name in ("epoch", "training", "speedup", "bandwidth"):
         assert same.rows[name].tolist() == ours.rows[name].tolist()
