@@ -56,7 +56,6 @@ def main(
     best = planning.recommended(found, of_cells)
     mapped = cells.map_rows(of_cells, best) if measured else {}
     logs = Path(replayed_from or "", "logs")
-    config = (Path(replayed_from or "results") / stored.CONFIG).as_posix()
     questions = answered(found, of_cells, claim.read(results / "tables/claims.json"))
     values = {
         "study": study,
@@ -90,7 +89,8 @@ def main(
         "shares": tables_of(PARTS["where"], found, of_cells),
         "limits": tables_of(PARTS["limits"], found, of_cells),
         "topology": "".join(map(files.read_text, topology)),
-        "cells": cells.pages(found, of_cells, runs, logs, config) if measured else [],
+        "config": (Path(replayed_from or "results") / stored.CONFIG).as_posix(),
+        "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
         "data": {
             path.stem: cells.download(path)
             for path in tables

@@ -17,7 +17,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.registry.entries import SYNTHETIC
 from scaling.report.quantities import on
-from scaling.report.table import Column, Figure, named, of_cell, place, printed
+from scaling.report.table import Column, named, of_cell, place, printed
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
 from scaling.tables.epoch_parts import of_machines
@@ -119,13 +119,12 @@ def metrics(cells: pd.DataFrame) -> dict[str, str]:
 
 
 def cell_id(row: Any) -> str:
-    """Return the HTML id of a configuration: `cell-tuned-ddp-2-512`."""
-    return f"cell-{'-'.join(place(row).values())}"
+    """Return the HTML id of a configuration, `cell-tuned-ddp-2-512`, or `training-…` of a training.
 
-
-def training_id(row: Any) -> str:
-    """Return the HTML id of a time-to-accuracy training: `training-tuned-ddp-2-512`."""
-    return cell_id(row).replace("cell", "training", 1)
+    A time-to-accuracy training has a target.
+    """
+    kind = "training" if hasattr(row, "target_accuracy") else "cell"
+    return "-".join([kind, *place(row).values()])
 
 
 def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
@@ -163,24 +162,20 @@ def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
     return (share if higher_is_better else 1 - share).fillna(0.5).round(2)
 
 
-def pages(
-    study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path, config: str
-) -> list[dict[str, Any]]:
-    """Return one page per configuration and training; its command reads the file `config`."""
+def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
+    """Return one page per configuration and training."""
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = []
     for row in rows_of(cells):
-        page = _page(row, numbers, runs, logs / "train_run", config)
         same = (study.audit[CELL_KEYS] == _keys(row)).all(axis=1)
-        named = {"id": cell_id(row), "name": label(row), "status": fmt.words(row.status)}
-        made.append(page | named | {"facts": _facts(row, FACTS)})
-        made[-1]["warnings"] = study.audit.loc[same, "message"]
-    for row in rows_of(study.trained_to_accuracy):
+        page = _page(row, FACTS, numbers, runs, logs / "train_run")
+        made.append(page | {"warnings": study.audit.loc[same, "message"]})
+    folders = runs.with_name(TRAININGS), logs / "train_to_accuracy"
+    for row in rows_of(study.trained_to_accuracy.assign(status="ok")):
         seeds = [(seed,) for seed in range(int(row.seeds))]
-        page = _page(row, seeds, runs.with_name(TRAININGS), logs / "train_to_accuracy", config)
+        page = _page(row, OF_TRAININGS, seeds, *folders)
         name = f"{label(row)}: training to {fmt.percent(row.target_accuracy)}"
-        named = {"id": training_id(row), "name": name, "status": "ok"}
-        made.append(page | named | {"facts": _facts(row, OF_TRAININGS)})
+        made.append(page | {"name": name})
     return made
 
 
@@ -188,21 +183,22 @@ def _keys(row: Any) -> list[Any]:
     return [getattr(row, key) for key in CELL_KEYS]
 
 
-def _facts(row: Any, columns: list[Column]) -> list[tuple[str, Figure]]:
-    known = [one for one in columns if pd.notna(value := getattr(row, one.name)) and value != ""]
-    return [(one.head, one.cell(row)) for one in known]
-
-
-def _page(row: Any, numbers: Iterable[Any], runs: Path, logs: Path, config: str) -> dict[str, Any]:
-    """Return files, ends of logs and the first run's command, for runs with these `numbers`."""
+def _page(
+    row: Any, facts: list[Column], numbers: Iterable[Any], runs: Path, logs: Path
+) -> dict[str, Any]:
+    """Return name, facts, files, ends of logs and first record of runs with these `numbers`."""
     own = [Cell(*_keys(row), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
-    target = own[0].record_path(Path("results", runs.name)).as_posix()
     paths = [cell.record_path(runs) for cell in own] + [cell.trace_path(runs) for cell in own[:1]]
+    known = [one for one in facts if pd.notna(value := getattr(row, one.name)) and value != ""]
     return {
+        "id": cell_id(row),
+        "name": label(row),
+        "status": fmt.words(row.status),
+        "facts": [(one.head, one.cell(row)) for one in known],
         "files": [download(path) for path in paths if path.exists()],
         "log": "".join(files.log_end(path) for path in ended if path.exists()),
-        "command": f"snakemake --cores all --configfile {config} --force -- {target}",
+        "record": own[0].record_path(Path("results", runs.name)).as_posix(),
         "warnings": [],
     }
 

@@ -11,7 +11,7 @@ from scaling.claims.claim import label
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
-from scaling.report.cells import by_status, cell_id, drifting, fastest, training_id
+from scaling.report.cells import by_status, cell_id, drifting, fastest
 from scaling.report.planning import LAB, from_the_lab, recommended, trainings
 from scaling.report.table import Figure, figure, fill, of_cell, printed
 from scaling.tables.noise import Noise
@@ -108,8 +108,7 @@ def _join(sentences: Sequence[Markup]) -> Markup:
 
 def _named(row: Any) -> Markup:
     """Return the name of a configuration or a training, with a link to its page."""
-    anchor = training_id(row) if hasattr(row, "target_accuracy") else cell_id(row)
-    return fill('<a href="#{}">{}</a>', anchor, Figure(label(row), of_cell(row)))
+    return fill('<a href="#{}">{}</a>', cell_id(row), Figure(label(row), of_cell(row)))
 
 
 def _factor(values: pd.Series) -> str:
