@@ -1,6 +1,7 @@
 """Registry of the figures; names and colours of configurations. Does not import Matplotlib."""
 
 from collections.abc import Iterable
+from itertools import cycle
 from typing import NamedTuple
 
 
@@ -30,24 +31,23 @@ FIGURES = {
     ),
 }
 COLOURS = {
-    ("plain", ""): ("plain", "#1f2428"),
-    ("plain", "ddp"): ("plain-ddp", "#0063a8"),
-    ("plain", "dp"): ("plain-dp", "#c24f00"),
-    ("tuned", ""): ("tuned", "#b0568f"),
-    ("tuned", "ddp"): ("tuned-ddp", "#008a50"),
-    ("tuned", "flat"): ("tuned-ddp", "#008a50"),
+    "plain": "#1f2428",
+    "plain/ddp": "#0063a8",
+    "plain/dp": "#c24f00",
+    "tuned": "#b0568f",
+    "tuned/flat": "#008a50",
+    "tuned/ddp": "#008a50",
 }
-"""CSS variable and printed colour, by recipe and strategy ("" on one GPU)."""
+"""Printed colours by configuration; the page's CSS variables are `plain-ddp` and so on."""
 OTHERS = ["#5b4bb0", "#00808a", "#b3261e", "#7a5c00", "#8a4b2a", "#4d7c0f"]
-"""Colours of all other configurations, used in turn; CSS variables `other-1` to `other-6`."""
+"""Colours of all other configurations, reused in turn: CSS variables `other-1` to `other-6`."""
 
 
-def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return the CSS variable and the colour of each recipe and strategy in `configurations`."""
-    found = sorted({*configurations})
-    others = [one for one in found if one not in COLOURS]
-    cycle = [(f"other-{at}", colour) for at, colour in enumerate(OTHERS, 1)]
-    return {one: COLOURS.get(one) or cycle[others.index(one) % len(cycle)] for one in found}
+def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return a colour for each recipe and strategy of a study."""
+    others = cycle(OTHERS)
+    named = {one: COLOURS.get(configuration(*one)) for one in sorted({*configurations})}
+    return {one: colour or next(others) for one, colour in named.items()}
 
 
 def configuration(recipe: str, strategy: str) -> str:

@@ -24,7 +24,7 @@ matplotlib.use("agg")
 
 INK, SOFT, LINE, PAPER, FAINT = "#1b1f23", "#59636c", "#d7dde2", "#ffffff", "#b8b8b8"
 VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "paper", FAINT: "faint"}
-VARIABLES |= {colour: name for name, colour in figures.COLOURS.values()}
+VARIABLES |= {colour: name.replace("/", "-") for name, colour in figures.COLOURS.items()}
 VARIABLES |= {colour: f"other-{at}" for at, colour in enumerate(figures.OTHERS, 1)}
 """Maps each colour in a figure's SVG to a CSS variable of the page."""
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
@@ -79,7 +79,7 @@ def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     colours = figures.colours(ran.itertuples(index=False, name=None)).items()
     return {
         key: Look(figures.configuration(*key), colour, marker, not key[1])
-        for (key, (_, colour)), marker in zip(colours, cycle(MARKERS), strict=False)
+        for (key, colour), marker in zip(colours, cycle(MARKERS), strict=False)
     }
 
 
