@@ -26,7 +26,7 @@ ENLARGED, CUT = 3, 2
 """A recipe's bars are enlarged if the longest epoch of all is at least `ENLARGED` times as long
 as the recipe's longest. The longest bar is cut if it is more than `CUT` times the second."""
 COMPUTING, IDLE, MESSAGES = 2, 3, 4
-COMMUNICATION = ("nccl", "memcpy ptop", "gloo:")
+COMMUNICATION = ("nccl", "memcpy ptop")
 
 
 class Part(NamedTuple):
@@ -148,26 +148,19 @@ def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
 def spans_of(path: Path) -> list[tuple[str, int, float, float]]:
     """Return spans of a traced step: (device, `COMPUTING` or `MESSAGES`, start, end) in µs.
 
-    Devices are GPUs, or else the host. Spans of a kind are merged if under 0.5 % of a step apart.
+    Devices are GPUs. Spans of a kind are merged if they are under 0.5 % of a step apart.
     """
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     names = {one["pid"]: one["args"]["name"] for one in events if one["ph"] == "M"}
-    on_gpu = any("GPU" in name for name in names.values())
     rows = []
-    for one in [
-        one for one in events if one["ph"] == "X" and ("GPU" in names[one["pid"]]) == on_gpu
-    ]:
-        name = one["name"].lower()
-        communicates = any(word in name for word in COMMUNICATION)
-        if communicates or (
-            one.get("cat") != "gpu_user_annotation" if on_gpu else name[:6] == "aten::"
-        ):
+    for one in [one for one in events if one["ph"] == "X" and "GPU" in names[one["pid"]]]:
+        communicates = any(word in one["name"].lower() for word in COMMUNICATION)
+        if communicates or one.get("cat") != "gpu_user_annotation":
             kind = MESSAGES if communicates else COMPUTING
-            device = names[one["pid"]].removesuffix(", host")
-            rows.append([device, kind, one["ts"], one["ts"] + one["dur"]])
+            rows.append([names[one["pid"]], kind, one["ts"], one["ts"] + one["dur"]])
     table = pd.DataFrame(rows, columns=["device", "kind", "low", "high"]).sort_values("low")
     messages = table[table["kind"] == MESSAGES].groupby("device")["high"].first()
-    if on_gpu and table["device"].nunique() > 1:  # The first message is a barrier before the step.
+    if table["device"].nunique() > 1:  # The first message is a barrier before the step.
         began = table["device"].map(messages)
         table = table[table["low"] >= began]
     table[["low", "high"]] -= table["low"].min()
