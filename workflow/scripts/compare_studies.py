@@ -3,7 +3,8 @@
 A and B are names of studies in studies/, or results folders; `folder:recipe` selects one recipe.
 Two recipes of one study are compared by pairs of runs. With `fail`, the exit status is 0 if no
 configuration of B is slower; 1 for an error; 2 if one is slower by more than `fail` and by more
-than noise; 3 if one cannot be judged (other machines, other work, or a single run).
+than noise; 3 if one cannot be judged (other machines, other work, or a single run), or none is
+in both.
 """
 
 import re

@@ -15,7 +15,7 @@ from scaling.synchronization.plan import Plan
 
 
 def check_machine(check: MachineCheck) -> None:
-    """Check the machine and write check.json; UserError if the machine is unfit to measure."""
+    """Check the machine and write check.json; with "refuse", UserError for bad findings."""
     device = environment.resolve_device(check.device)
     surroundings = environment.describe(device)
     if device == "cpu" or not check.products:

@@ -43,7 +43,7 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
-    """Copy the files `found` into `folder`, and shorten logs; return False if nothing changed.
+    """Copy the files `found` into `folder`, of logs the ends; return False if nothing changed.
 
     If `folder` has another study, `force` replaces it; otherwise UserError. Other files are kept.
     """

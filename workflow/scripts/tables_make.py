@@ -44,7 +44,7 @@ RESULTS = {
 
 
 def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]]:
-    """Return a row per known value: configuration, quantity, value, interval and unit.
+    """Return a row per known value: configuration, quantity, value, 95 % interval and unit.
 
     If not `learned` (random images), loss and accuracy are left out; they are means over seeds.
     """

@@ -18,8 +18,8 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import SideStream
 
 ASIDE_UP_TO = 512
-"""Largest batch whose weight gradients are computed on a side stream. On one H100 this gained 2
-% at 512, and nothing at 2048, where each kernel occupies the device."""
+"""Largest batch whose weight gradients are computed on a side stream. On one H100 this gained
+2 % at 512, and nothing at 2048, where each kernel occupies the device."""
 SUMS = 4
 """Number of sums per channel: values, squares, gradients, gradients · normalized values."""
 Twice = tuple[Tensor, Tensor]

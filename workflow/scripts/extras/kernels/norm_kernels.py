@@ -24,7 +24,7 @@ WARPS = 4
 BLOCKS = 528
 """Number of blocks that compute sums: four for each of 132 multiprocessors."""
 PATCH_COLUMNS = 32
-"""Columns for the 27 values of a 3×3×3 patch; tensor cores need a multiple of 8."""
+"""Columns for the 27 values of a 3×3×3 patch, then zeros; tensor cores need a multiple of 8."""
 PATCH_ROWS = 128
 
 
@@ -231,7 +231,10 @@ def gradient_of_values(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write dx (arXiv:1502.03167, section 3) from the gradient; if NORMALIZED, also dresidual."""
+    """Write dx (arXiv:1502.03167, section 3) from dy; if NORMALIZED, also dresidual.
+
+    If RECTIFIED, ReLU's mask is applied to dy first; otherwise dy is g.
+    """
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     gradient = tl.load(dy + offsets, mask=exists).to(tl.float32)

@@ -17,7 +17,10 @@ from scaling.registry.strategy import STRATEGIES
 def unsupported(
     device: str, strategies: Collection[str], recipes: Mapping[str, Mapping[str, Any]], devices: int
 ) -> Iterator[str]:
-    """Yield a sentence for each strategy or recipe option that `device` does not support."""
+    """Yield a sentence for each strategy or recipe option that `device` does not support.
+
+    An option also gives a sentence if one of the recipe's strategies does not support it.
+    """
     for name in strategies if device == "cpu" and devices > 1 else ():
         if STRATEGIES.find(name).needs_gpu:
             yield f"grid.strategies has {name}, which needs GPUs for more than one: this is a CPU"

@@ -128,7 +128,7 @@ class Variant(Scheme, types.Entry):
     name: Annotated[str, StringConstraints(pattern=r"^\w[\w.+-]*$", max_length=100)]
     """Name of the variant in tables, figures and paths."""
     seeds: types.Some[types.Count] = Field(default_factory=list)
-    """Seeds for which the report shows this variant. All seeds are measured."""
+    """Seeds for which the report shows this variant; if left out, all. All seeds are measured."""
 
 
 class Quantization(options.NetworkTraining):
@@ -139,9 +139,10 @@ class Quantization(options.NetworkTraining):
     calibration_images: types.Count
     """Number of training images that determine the activation scales; 0: all."""
     variants: list[Variant]
-    """Quantized copies of each seed's network. One job measures all of them; a new or changed
-    variant repeats the job. Options default to plain int8. The report's stages are `weights`,
-    `weights+activations` and `weights+activations+bias`; histograms show their values."""
+    """Quantized copies of each seed's network. One job per seed measures all of them; a new or
+    changed variant repeats these jobs. Options default to plain int8. The report's stages are
+    `weights`, `weights+activations` and `weights+activations+bias`; histograms show their
+    values."""
 
 
 class Configuration(types.Section):

@@ -42,13 +42,14 @@ class Scheme(Section):
     bias: Literal["int32", "float"] = "int32"
     """Type of biases, which are in the accumulator's scale: rounded to `int32`, or `float`."""
     logits: Literal["int8", "float"] = "int8"
-    """Type of logits: `int8`, or `float` (the accumulator divided by its scale)."""
+    """Type of logits: `int8`, whatever `activation_bits`, or `float` (the last accumulator divided
+    by its scale)."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
     """Scales of weights: one per `tensor`, or one per output `channel`. No weight is clipped."""
     mistakes: Annotated[list[Mistake], BeforeValidator(_listed)] = Field(
         default_factory=list, validation_alias=AliasChoices("mistakes", "mistake")
     )
-    """Deliberate mistakes, as found in published solutions: `activation_scale`, `bias_scale`,
+    """Deliberate mistakes, as found in documents: `activation_scale`, `bias_scale`,
     `255_for_127`, `bias_unscaled`, `no_product`, `one_image`, `test_data`. The key `mistake:
     bias_scale` gives a single mistake."""
 

@@ -1,7 +1,7 @@
 """Read configuration files and stored studies (configuration, manifest, records).
 
-As a program, merge the configuration files named as arguments, and print `commands alone` if all
-recipes of the grid are a user's commands, so that the study needs no PyTorch.
+As a program, merge the configuration files named as arguments, and print `commands alone` if
+`scaling` is the only part and all recipes are a user's commands: the study needs no PyTorch.
 """
 
 import json
@@ -22,7 +22,7 @@ from scaling.core.records.run import technique_path
 
 CONFIG_BYTES = 100_000
 WHOLE = {"engine", "base", "command"}
-"""Keys of a complete recipe, which replaces an earlier recipe of its name."""
+"""A recipe with any of these keys is complete: it replaces an earlier recipe of its name."""
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
 RESULTS = Path("results")
 RECORDS = [

@@ -27,7 +27,7 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def text(function: Callable[..., None], words: list[str] | None) -> str:
-    """Return arguments as JSON. `words` are JSON objects, JSON files, or else `--name value`."""
+    """Return arguments as JSON. `words` are JSON objects or files, merged, or `--name value`."""
     words = sys.argv[1:] if words is None else words
     if words and all(word.startswith("{") or word.endswith(".json") for word in words):
         found: dict[str, Any] = {}

@@ -125,7 +125,7 @@ def gpu_names() -> list[str]:
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return UUIDs `device_ids` and names `device_names` of CUDA_VISIBLE_DEVICES entries."""
+    """Return `device_ids` (UUIDs) and known `device_names` of CUDA_VISIBLE_DEVICES entries."""
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
         "device_names": [name for name in names if name is not None],
@@ -192,7 +192,7 @@ def torch_build() -> dict[str, Any]:
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
-    """Return text on a visible GPU with a lower compute capability; None if there is none."""
+    """Return text on a visible GPU with a lower compute capability; None if none is known."""
     for handle in map(gpu_handle, visible_gpus()):
         level = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         if level and tuple(level) < capability:
@@ -202,7 +202,7 @@ def older_gpu(capability: tuple[int, int]) -> str | None:
 
 
 def applied_precision(requested: str, device: str) -> str:
-    """Return the precision in use on `device`: `requested`, but float32 where TF32 is missing."""
+    """Return the precision in use: `requested`, but float32 for tf32 if `device` has no TF32."""
     lacks = device == "cpu" or older_gpu(AMPERE)
     return "float32" if requested == "tf32" and lacks else requested
 

@@ -14,7 +14,7 @@ import psutil
 
 Main = TypeVar("Main", bound=Callable[[], None])
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""Environment variable with Snakemake's process id. A script ends when that process ends."""
+"""Environment variable with Snakemake's process id, or "". A script ends with that process."""
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of control, formatting and surrogate characters, and of line separators."""
 
@@ -27,7 +27,7 @@ class UserError(Exception):
 
 
 def printable(text: str) -> str:
-    """Return `text` with control characters escaped, except tabs and line feeds."""
+    """Return `text` with the characters of `STEERING` escaped, except tabs and line feeds."""
     steering = {one for one in text if unicodedata.category(one) in STEERING} - {"\t", "\n"}
     return text.translate({ord(one): ascii(one)[1:-1] for one in steering})
 

@@ -48,7 +48,7 @@ def log_end(source: Path) -> str:
 
 
 def bound_log(log: Path) -> None:
-    """Shorten a log in place: cut long lines, and drop its middle if it exceeds `LOG_BYTES`."""
+    """Cut a log in place: lines at `LOG_LINE` characters, and its middle if above `LOG_BYTES`."""
     size = log.stat().st_size
     with log.open("rb") as file:
         text = file.read(min(size, LOG_BYTES))

@@ -14,7 +14,7 @@ SINGLE = "single"
 """Strategy of a run on one GPU. Tables show it as an empty text."""
 REFERENCE_BATCH = 128
 TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
-"""Name and maximum bytes of the file with a trace of one step, for ui.perfetto.dev."""
+"""Name and maximum bytes of the file with one step of each rank, for ui.perfetto.dev."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def expand(
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
     """Return [(GPUs, batch size per GPU)] to add, so that the grid has a strong-scaling pair.
 
-    A pair has one global batch, on one GPU and on the most GPUs. The batch nearest to 128 that
-    these GPUs can share is chosen. Returns [] if the grid already has a pair, or cannot have one.
+    A pair is one global batch on one GPU and on several. The pair to add is on the most GPUs, with
+    the batch nearest to 128 that these can share. [] if the grid has a pair, or cannot have one.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

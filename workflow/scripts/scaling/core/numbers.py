@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return a number with `digits` significant digits: 0.345, 12.4, 1,234; NaN is an en dash."""
+    """Return `digits` significant digits as text: 0.345, 12.4, 1,234, 1.66e10; NaN: an en dash."""
     if pd.isna(value):
         return "–"
     if value == 0 or math.isinf(value):
@@ -56,7 +56,7 @@ def judged(ratio: float, low: float, high: float, scope: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a fraction between 0 and 1 as percent: `86 %`, `0.4 %`."""
+    """Return a fraction (1 is 100 %) as percent: `86 %`, `0.4 %`."""
     value = 100 * share
     decimals = 0 if value == 0 or abs(value) >= 10 else 1
     return f"{value:.{decimals}f} %".replace("-", "−")

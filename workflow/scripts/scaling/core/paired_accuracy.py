@@ -15,8 +15,9 @@ Classes = np.ndarray[Any, Any]
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
     """Return the accuracy of classes `picked`, compared with those of a `reference` network.
 
-    All arguments are classes [n], n ≥ 2. `gained` counts images that only `picked` classifies
-    correctly, `lost` those that only `reference` classifies correctly (McNemar 1947).
+    All arguments are classes [n], n ≥ 2. `agreement_percent` is of images with equal classes.
+    `gained` counts images that only `picked` classifies correctly, `lost` those that only
+    `reference` classifies correctly (McNemar 1947).
     """
     right, was_right = picked == labels, reference == labels
     return {

@@ -90,8 +90,8 @@ class Training(Sgd):
     warmup_seconds: types.NotNegative = 0.0
     """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
-    """Minimum seconds of the measured epochs. Above 0, a run continues until the last third of
-    its epochs differs from the first third by at most 2 %, or by no more than the noise."""
+    """Minimum seconds of the measured epochs. With `max_measured_seconds`, a run then continues
+    until the last third of them differs from the first third by at most 2 %, or their noise."""
     max_measured_seconds: types.NotNegative = 0.0
     """Maximum seconds of measured epochs; the report names runs still unsteady. 0: do not wait."""
     instrumented_iterations: types.Count = 50
@@ -126,9 +126,9 @@ class LargeBatches(Options):
     with the lowest validation loss is chosen; without a validation set, that with the lowest
     training loss. Techniques with a sweep are compared with plain SGD with the widest sweep."""
     more_factors: types.Count = 0
-    """Maximum number of factors that a sweep adds: half the smallest factor while that is best,
-    or twice the largest; then the geometric mean of the best factor and one more than 2 times
-    away."""
+    """Maximum number of factors that a sweep of several adds: half the smallest factor while that
+    is best, or twice the largest; then the geometric mean of the best factor and a neighbour
+    more than a factor of 2 away."""
     held_out_images: types.Count = 0
     """Training images to hold out as the validation set. 0: the training loss chooses rates."""
     train_images: types.Positive | None = None
@@ -166,7 +166,7 @@ class NetworkTraining(Options):
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Message sizes of the all-reduce sweep. Sizes of gradients and of buckets are added."""
+    """Message sizes of the all-reduce sweep. Sizes of gradients and buckets are always added."""
     warmup: types.Positive = 5
     """Untimed repeats of each message size."""
     repeats: Annotated[int, Ge(3)] = 20
@@ -177,7 +177,7 @@ class Interconnect(Options):
 
 class Peaks(Options):
     matrix_sizes: types.Some[types.Positive]
-    """Side lengths of square matrices to multiply. The fastest size gives the peak rate."""
+    """Side lengths of square matrices to multiply. The fastest gives the peak of a precision."""
     copy_bytes: types.Positive
     """Bytes copied within a device and between GPUs."""
     repeats: Annotated[int, Ge(3)] = 10

@@ -52,7 +52,7 @@ class Images:
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return `count` images drawn without replacement, by random `seed`; all images if 0."""
+        """Return `count` (0: all) images, drawn without replacement by the random `seed`."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(

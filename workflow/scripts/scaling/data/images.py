@@ -22,7 +22,8 @@ def read(request: Request) -> tuple[ImageDataset, str]:
     """Return the images at `request.path`, and a text on their origin and on resized images.
 
     Classes are the sorted folder names. Images are sorted by file name, then class, so that classes
-    of numbered files alternate. Hidden files, and files outside train/ and test/, are ignored.
+    of numbered files alternate; other sizes are resized bilinearly. Hidden files, and files outside
+    train/ and test/, are ignored.
     UserError for an unreadable image, a wrong layout or a bad archive.
     """
     path, side = request.path and Path(request.path).expanduser(), request.image_size

@@ -57,7 +57,7 @@ class ResidentImages:
         """Copy the next `size` images to the device; no effect here, as it has all images."""
 
     def draw(self, epoch: int) -> None:
-        """Draw the epoch's image order (equal on all ranks), and this rank's crops and flips."""
+        """Draw the epoch's order, equal on all ranks; draw crops and flips of this rank's shard."""
         device, seed = self._device, self.seed * 1_000_003 + epoch
         shared = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(len(self._labels), generator=shared, device=device)

@@ -33,7 +33,7 @@ def run(sweep: Sweep, log_folder: Path) -> None:
     """Time messages of every size, together with all other ranks; rank 0 logs one row per size.
 
     For each repeat, a row has the slowest rank's `seconds` per message, and `start_skew_seconds`,
-    the slowest minus the fastest rank's time. Ranks that start early wait for the last one.
+    the slowest minus the fastest rank's time of the repeat: early ranks wait for the last one.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -86,9 +86,9 @@ def _measure(
 ) -> tuple[list[float], list[float], bool]:
     """Return, per repeat, seconds per message and start skew; and whether results are right.
 
-    Seconds are the slowest rank's; the skew is the slowest minus the fastest rank's time. `kind` is
-    `broadcast`, `reduce` or, for any other text, all-reduce. On GPUs a repeat is a CUDA graph,
-    because a launch from Python takes longer than a small message.
+    Seconds are the slowest rank's; the skew is the slowest minus the fastest rank's time of the
+    repeat. `kind` is `broadcast`, `reduce` or, for any other text, all-reduce. On GPUs a repeat is
+    a CUDA graph, because a launch from Python takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1

@@ -1,4 +1,4 @@
-"""Check a machine before measuring: other users, throttling, and how its GPUs are connected."""
+"""Check a machine before measuring: other users, throttling, connections. Imports torch late."""
 
 import os
 import subprocess

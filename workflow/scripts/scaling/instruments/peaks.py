@@ -90,7 +90,7 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Return host seconds per operation, for each of the last `repeats` blocks of operations."""
+    """Return host seconds per operation in each of the last `repeats` blocks (`BLOCK_SECONDS`)."""
 
     def now() -> float:
         for device in devices:

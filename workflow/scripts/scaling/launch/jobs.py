@@ -98,8 +98,9 @@ class Jobs:
     def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
         """Return functions for a rule's parameters `job` and `files`: JSON of an argument `name`.
 
-        `job` has options, `files` has paths. Snakemake reruns a job if `job` changes. If `files`
-        changes, it does not, because `files` is a function of `input` and `output`.
+        `job` has options (wildcards give the GPUs), `files` has paths. Snakemake reruns a job if
+        `job` changes. It does not if `files` changes, as `files` is a function of `input` and
+        `output`.
         """
 
         def job(wildcards: Any) -> str:

@@ -47,7 +47,7 @@ class MachineCheck(Measurement):
     """Options of the machine check."""
 
     check: Literal["refuse", "warn", "off"] = "refuse"
-    """What severe findings do: stop the study, warn in the report, or nothing."""
+    """What `bad` findings do: stop the study, warn in the report, or nothing."""
     products: bool = True
     """Whether to time matrix products on all GPUs, which needs PyTorch."""
 

@@ -1,4 +1,4 @@
-"""Derive a run's status, or the causes of a failure, from how its processes ended."""
+"""Derive a run's status, or causes of its failure, from how processes ended. Imports no torch."""
 
 import re
 import textwrap
@@ -136,8 +136,8 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Return a phrase on each rank's end, the first failure first, and the ranks that likely hung.
 
-    Likely hung are ranks that reported no end; if all reported one, the ranks with the fewest
-    steps. `done` maps each rank to its last epoch.
+    Likely hung are ranks that reported neither an error nor an end; without any, ranks with the
+    fewest steps. `done` maps each rank to its last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

@@ -77,7 +77,7 @@ def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest:
 
 
 def relay_signals() -> None:
-    """Run Snakemake's handler of SIGTERM in a thread, after SIGTERM or SIGHUP.
+    """Run Snakemake's handler of SIGTERM in a thread, after SIGTERM or SIGHUP (closed terminal).
 
     In the main thread, the handler could wait for a lock that this thread holds (docs/upstream.md).
     """

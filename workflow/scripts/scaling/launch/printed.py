@@ -1,6 +1,6 @@
 """Read the output of a user's command: epochs, software versions, and error messages.
 
-An epoch, or a `step` in it, is reported by a JSON object in a line: `{"epoch": 2, "seconds": 4.1,
+An epoch, or a `step` in it, is a JSON object anywhere in a line: `{"epoch": 2, "seconds": 4.1,
 "samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`. Only `epoch` is required.
 """
 

@@ -96,7 +96,7 @@ class Rank:
 
 
 def main() -> None:
-    """Call the function that the file job.json names, with the arguments in that file."""
+    """Call the function that job.json (path in sys.argv) names, with its arguments and `folder`."""
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
     arguments = job["arguments"] | {"folder": str(path.parent)}
@@ -139,7 +139,7 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
-    """Return this process's rank. If there are several, join a process group (NCCL or gloo).
+    """Return this process's rank, from the environment; if one of several, join NCCL or gloo.
 
     Each of several ranks sees one GPU only, as device 0, so that all ranks can share compiled code,
     which contains the device's number.

@@ -59,7 +59,7 @@ class RunSpec(CommandOptions, Training):
         return STRATEGIES.find(self.cell.strategy).processes(self.cell.gpus)
 
     def resolved(self) -> "RunSpec":
-        """Return a copy with `device` "cpu" or "cuda"; UserError for unsupported options."""
+        """Return a copy with `device` cpu or cuda; UserError for unknown or unsupported options."""
         STRATEGIES.find(self.cell.strategy)
         ENGINES.find(self.engine).options.of(self.recipe_options, "recipe_options")
         device = environment.resolve_device(self.device)

@@ -31,7 +31,8 @@ class Progress(NamedTuple):
 class StepProgress:
     """Tracks the progress of an epoch of at most `steps` steps; any thread may read `position`.
 
-    The device writes the number of finished steps to host memory, so that no driver call can block.
+    On a side stream, the device writes the number of finished steps to host memory, which is read
+    without a driver call that could block.
     """
 
     def __init__(self, steps: int, device: torch.device) -> None:

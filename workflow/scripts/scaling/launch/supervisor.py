@@ -111,7 +111,7 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events, cut where two overlap in part, because Perfetto drops such events."""
+    """Return the events. Of two that overlap in part, which Perfetto drops, the earlier is cut."""
     spans = [event for event in events if event["ph"] == "X"]
     spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))
     first = min((event["ts"] for event in spans), default=0.0)

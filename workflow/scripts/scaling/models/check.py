@@ -74,7 +74,7 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
 
 
 def _train(model: nn.Module, images: torch.Tensor, classes: int) -> None:
-    """Train one step; ValueError for a wrong shape of logits or for missing gradients."""
+    """Train one step; ValueError for a wrong shape or missing gradients, or PyTorch's errors."""
     parameters, wanted = dict(model.train().named_parameters()), (len(images), classes)
     # Only a lazy parameter cannot tell how many values it has.
     trained = [key for key, one in parameters.items() if one.numel() and one.requires_grad]

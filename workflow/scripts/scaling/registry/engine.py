@@ -51,7 +51,7 @@ class Engine:
 
     name: str
     trainer: Reference
-    """Reference to a subclass of `scaling.training.trainer.Trainer`."""
+    """Reference to a subclass of `scaling.training.trainer.Trainer` (of commands: a function)."""
     options: type[Section]
     """Class of the options in recipes of this engine."""
     gpu_options: tuple[str, ...] = ()

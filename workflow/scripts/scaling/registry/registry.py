@@ -25,7 +25,7 @@ def has_extra(name: str) -> bool:
 
 @cache
 def loaded(path: Path) -> ModuleType:
-    """Import the file `path` and return its module, which may import modules from the same folder.
+    """Import the file `path` as module `path.stem`, and return it; it may import from its folder.
 
     UserError if the file is missing or its import fails.
     """
@@ -44,7 +44,7 @@ def loaded(path: Path) -> ModuleType:
 
 
 def plugin_entries() -> dict[Path, Any]:
-    """Return the constant `ENTRY` (None if absent) of each plug-in file, by the file's path."""
+    """Return the constant `ENTRY` (or None) of each file that `SCALING_PLUGINS` lists, by path."""
     paths = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     return {path: getattr(loaded(path), "ENTRY", None) for path in paths}
 
@@ -80,7 +80,8 @@ Entry = TypeVar("Entry")
 class Registry(Generic[Entry]):
     """Finds entries by name, among built-in entries (or references to them) and plug-ins.
 
-    `kind` is the word for an entry in error messages, `entry` the type of the entries.
+    `kind` is the word for an entry in error messages. `entry` is the type of the entries; plug-ins
+    with an `ENTRY` of another type are ignored.
     """
 
     def __init__(self, kind: str, entry: type[Entry], *built_in: Entry | Reference) -> None:

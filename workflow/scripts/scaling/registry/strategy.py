@@ -44,7 +44,7 @@ class Strategy:
     busiest_bytes: Callable[[int, float], float] = _all_reduced
     """Function (N, gradient bytes) → bytes per iteration in one direction of the busiest link."""
     sweep_kinds: tuple[str, ...] = ()
-    """Kinds of the sweep's messages that the strategy sends; if empty, all-reduces."""
+    """Kinds of the sweep's messages that it sends; if empty, all-reduces of the same sizes."""
     replicates: bool = True
     """Whether all ranks end with equal parameters."""
     needs_gpu: bool = False

@@ -1,4 +1,4 @@
-"""The optimizer's update rule, and the sweep of its learning rate for large batches."""
+"""The optimizer's update rule, and the sweep of its learning rate. Does not import torch."""
 
 import math
 from collections.abc import Callable, Sequence

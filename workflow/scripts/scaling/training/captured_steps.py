@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""Steps before a capture: more than the ten that DistributedDataParallel times by events."""
+"""Steps before a capture: more than the ten that DDP times by events, which captures forbid."""
 
 
 def captured(

@@ -32,7 +32,7 @@ class FlatSGD(Wrapped):
     """A model and its update by SGD, LARS or Muon in few kernels, which a CUDA graph can capture.
 
     The parameters of the given model become float32 views of one array. Forward and backward passes
-    use `self.model`. If `working_dtype` is set, that is a copy of the given model with the same
+    use `self.model`. If `working_dtype` is set, that is a copy of the given model that shares its
     norms; all other parameters, and the gradients that `ranks` average, have the type
     `working_dtype`. Learning rates are tensors, so that a captured step follows a schedule.
 

@@ -30,7 +30,7 @@ def sgd(
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
-    """Return weights of convolutions (no bias, one group) except the first, for Muon's updates."""
+    """Return weights of convolutions (no bias, one group) but the first: norms undo their scale."""
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
 

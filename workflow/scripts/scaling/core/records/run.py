@@ -83,7 +83,7 @@ class Model(TypedDict):
 
 @types.opened
 class Parameters(TypedDict):
-    """Parameters of a run, with requested and applied options of the recipe."""
+    """Parameters of a run, requested and applied options; of a command, hashes of its files."""
 
     engine: str
     warmup_epochs: types.Whole
@@ -131,7 +131,7 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of blocks of iterations on batches in memory, with gradient exchange and without."""
+    """Seconds of blocks of iterations on batches in memory; `steps.IN_TURN` has their order."""
 
     samples: types.Whole | None
     seconds: types.Repeats
