@@ -45,7 +45,11 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row with the best validation accuracy at a batch, if no seed diverged, or None."""
+    """Return the row with the best validation accuracy at a batch, or None.
+
+    Rows with a diverged seed, or with more or fewer epochs than the reference, are left out; if
+    `sgd`, also rows with the options `OTHER_UPDATES`.
+    """
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
     equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)

@@ -36,7 +36,7 @@ FITS = 0.05
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Return the answer to Q1: a model of a step's time per recipe, and a claim per recipe."""
+    """Return the answer to Q1: per recipe, a model of a step's time or throughput; and claims."""
     busy = tables.device_time[[*CELL_KEYS, "busy_seconds"]]
     shares = tables.utilization[[*CELL_KEYS, "loading_share"]]
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1").sort_values("batch_size")
@@ -218,7 +218,7 @@ BANDWIDTH = Hypothesis(
 
 
 def parts(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.1: an epoch's largest part, and a claim per configuration."""
+    """Return the answer to Q3.1: an epoch's largest part; claims are about the most GPUs."""
     table = tables.utilization[tables.utilization["gpus"] > 1]
     known = measured(table, "waiting_share").dropna(subset="slower_share")
     claims = [_computing(name, most_gpus(own)) for name, own in by_configuration(known).items()]

@@ -181,7 +181,7 @@ def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> Non
 
 
 def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
-    """Write each line's label right of the axes, at the height of the line's last point."""
+    """Write each line's label right of the axes, near its last point's height, without overlaps."""
     texts = [re.sub(r", (?=\S)", ",\n", look.label) for look, _ in ends]
     wide = max(len(line) for text in texts for line in text.split("\n")) * LETTER + 12
     box, width = axes.get_position(), WIDTH - LEFT - wide

@@ -49,7 +49,10 @@ evaluation. Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,0
 
 @dataclass
 class Experiment:
-    """Trains all runs at one global batch. Records in `folder` of equal runs are reused."""
+    """Trains all runs at one global batch, and keeps their records in `folder`.
+
+    A record's key is a hash of `identity` and of the run; equal runs share a record.
+    """
 
     study: Study
     dataset: ImageDataset

@@ -92,8 +92,9 @@ def choose(losses_by_factor: Mapping[float, float | None]) -> float:
 def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
     """Return the factor that a sweep tries next, or None if the sweep is complete.
 
-    If the best is the smallest factor, the next is half of it; if it is the largest, twice. Else it
-    is the geometric mean of the best and a neighbour more than a factor of 2 away, if there is one.
+    If the best is the smallest factor, or no loss is finite, the next is half of the smallest; if
+    the best is the largest, twice the largest. Else it is the geometric mean of the best and a
+    neighbour more than a factor of 2 away, if there is one.
     """
     tried, best = sorted(losses_by_factor), choose(losses_by_factor)
     if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):

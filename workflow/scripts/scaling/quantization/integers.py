@@ -50,7 +50,7 @@ def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
 
 
 def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
-    """Return scale · values, rounded half to even and clamped to `bits` bits, as float64."""
+    """Return scale · values, rounded half to even, clamped to `bits` bits: float64, same shape."""
     return (values.double() * scale).round_().clamp_(-qmax(bits) - 1, qmax(bits))
 
 
@@ -72,7 +72,7 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
 
 
 def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
-    """Return the bytes of weights with `bits` bits, int32 biases, and distinct scales."""
+    """Return the bytes of weights of `bits` bits, an int32 bias per output, and distinct scales."""
     words = len(scales) + len(scales.unique())
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 

@@ -218,7 +218,7 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 
 @torch.no_grad()
 def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn.Module:
-    """Return an integer copy of `network`, which quantizes images in its module `quantize`.
+    """Return an integer copy of `network`: modules `quantize` (of images), then `network`.
 
     A `QuantizedLayer` replaces each layer with weights. If `scheme.activation_bits` is None, the
     copy has float layers, with weights that were rounded and divided by their scales. UserError if

@@ -137,8 +137,8 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
     """Return the scales and bounds of one integer layer; with scales per channel, of channel 0.
 
     Scales are integer levels per unit of the float value, except `output_scale`, which multiplies
-    the accumulator. `top_step` is the level of the `largest` output. `bias_steps` is the quantized
-    `largest_bias`, and `bias_error_steps` the largest rounding error of a bias, in levels.
+    the accumulator. `top_step` = S · o · max is the level of the `largest` output. `bias_steps` is
+    the quantized `largest_bias`, `bias_error_steps` the largest |quantized bias - S · float bias|.
     """
     assert floats.bias is not None
     bias, rule = floats.bias.double(), layer.requantization

@@ -107,7 +107,10 @@ def unit_of(cells: pd.DataFrame) -> str:
 
 
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
-    """Return the headings of those `METRICS` for which there are values, by name."""
+    """Return the headings of those `METRICS` for which there are values, by name.
+
+    The heading of accuracy has the number of epochs, if that is equal in all rows.
+    """
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
     if (unit := unit_of(cells)) != "images":
@@ -186,7 +189,7 @@ def _keys(row: Any) -> list[Any]:
 def _page(
     row: Any, facts: list[Column], numbers: Iterable[Any], runs: Path, logs: Path
 ) -> dict[str, Any]:
-    """Return name, facts, files, ends of logs and first record of runs with these `numbers`."""
+    """Return name, facts, files, ends of logs and first record of runs; `numbers`: seed, repeat."""
     own = [Cell(*_keys(row), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     paths = [cell.record_path(runs) for cell in own] + [cell.trace_path(runs) for cell in own[:1]]

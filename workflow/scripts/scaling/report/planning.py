@@ -18,7 +18,8 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the row to recommend: a time-to-accuracy training, else a configuration, else None.
 
     The training has the shortest whole run of those whose seeds (2 or more) all reach the accuracy.
-    The configuration has the shortest epoch of those that `learned`. None on a CPU.
+    The configuration has the shortest epoch of those that `learned`, of several seeds if there are
+    any. None on a CPU.
     """
     if on_cpu(study.provenance):
         return None

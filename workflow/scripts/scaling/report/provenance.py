@@ -108,7 +108,7 @@ def unfit(findings: pd.DataFrame) -> str:
 
 
 def dataset(study: StudyTables) -> str:
-    """Return the dataset's name, such as `CIFAR-10`, with the images' size if it is not 32."""
+    """Return `CIFAR-10` or the source's name, with the images' side if it is not 32 pixels."""
     of = study.manifest
     if of["source"] == "own":
         return "own data"

@@ -88,8 +88,8 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
     """Run a training and return a comparison of its ranks, which is the same on all ranks.
 
     `epochs` has an EpochResult per epoch and rank; `orders` has the rows of `orders_of` per epoch;
-    `ranks` has test metrics of each rank's model, and hashes of its parameters and buffers; `drift`
-    compares the running variances of batch norms over ranks.
+    `ranks` has test loss and accuracy of each rank's model, and SHA-256 of its parameters and
+    buffers; `drift` compares the running variances of batch norms over ranks.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -148,9 +148,9 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
     """Return one row per rank, about its order of images in one epoch.
 
     `samples` is the number of indexes, `order_sha256` a hash of them as little-endian int64,
-    `overlap` the most images shared with any one rank (None for a single rank). Equal in all rows
-    are `unseen`, the number of `images` that no rank draws, and `repeated`, the number of repeated
-    draws.
+    `overlap` the most distinct images shared with one other rank (None for a single rank). Equal in
+    all rows are `unseen`, the number of `images` that no rank draws, and `repeated`, the number of
+    repeated draws.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)

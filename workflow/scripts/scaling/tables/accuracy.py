@@ -21,7 +21,7 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""Below this number of seeds, deviations are pooled: two seeds alone give very wide intervals."""
+"""Below this number of seeds, deviations are pooled: two alone give ± 9 standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
 """A row is as accurate as another if the interval of their difference is above minus this."""
@@ -62,9 +62,10 @@ def compare_batches(
 ) -> pd.DataFrame:
     """Return a row per configuration: metrics over seeds, and the difference from a reference.
 
-    Training metrics are those of epoch 5, or of the last epoch. `reference` marks a recipe's
-    configuration on 1 GPU with the reference batch of `remedies` (default 128), else the smallest.
-    The interval of `difference` is from the seeds; for fewer than 3, from `_equal_trainings`.
+    Training metrics are those of epoch 5, or of the last epoch of a shorter training. `reference`
+    marks a recipe's configuration on 1 GPU with the reference batch of `remedies` (default 128),
+    else the smallest. The interval of `difference` is from the seeds; for fewer than 3, from
+    `_equal_trainings`.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     shown = accuracy.assign(last=last)
@@ -106,7 +107,10 @@ def means(tables: StudyTables) -> pd.DataFrame:
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the pooled standard deviation of accuracies of equal trainings, and its freedom."""
+    """Return the pooled standard deviation of test accuracies of equal trainings.
+
+    Also return its degrees of freedom. (NaN, 0) if no training was repeated.
+    """
     ends = accuracy[accuracy["test_accuracy"].notna()]
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
     groups = ends["test_accuracy"].groupby(alike)
@@ -199,7 +203,8 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
-    `validation_accuracy` is from the sweep. `accuracy_margin` is the loss that claims ignore.
+    `validation_accuracy` is from the sweep. Claims ignore an accuracy lower by less than
+    `accuracy_margin`.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

@@ -41,7 +41,7 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 def _exchange(record: RunRecord) -> dict[str, float]:
     """Return the seconds `EXCHANGE` per iteration of a run, without values that were not measured.
 
-    A block of steps counts its slowest rank; messages count the rank that waits least.
+    A block of steps takes as long as its slowest rank, messages as on the rank that waits least.
     """
     seconds = {}
 
@@ -88,7 +88,10 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return bandwidths (GB/s) of multi-GPU rows: in training, and standalone (`peak_…`)."""
+    """Return bandwidths (GB/s) of multi-GPU rows: in training, and standalone (`peak_…`).
+
+    In training, it is bytes on the busiest link / seconds of messages. `utilization` is the ratio.
+    """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
     machines = of_machines(tables).groupby(CELL_KEYS, as_index=False)["machine"].agg(" ".join)
@@ -109,7 +112,10 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
 
 
 def _limits(tables: StudyTables) -> pd.DataFrame:
-    """Return each configuration's peak FLOP/s at its precision, and peak B/s of copies."""
+    """Return each configuration's peak FLOP/s at its precision, and peak B/s of copies.
+
+    Values are means over the machines that ran it.
+    """
     there = of_machines(tables).merge(tables.costs[[*CELL_KEYS, "precision"]], on=CELL_KEYS)
     peaks, names = tables.peaks, ["peak_flops_per_second", "peak_bytes_per_second"]
     # The largest a cool GPU reached.
@@ -127,10 +133,11 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
     utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022, arXiv:2204.02311,
     section 4.1), with the peak of its machines at its precision. `idle_share` is 1 − busy seconds /
-    epoch. Utilization and all other shares add up to 1: `loading_share`; `exposed_share` =
+    epoch. Utilization and these shares add up to 1: `loading_share`; `exposed_share` =
     `exposed_seconds` / epoch; `slower_share`, compute kernels minus utilization;
     `idle_besides_share` = `idle_share` − `loading_share`; and the rest, which is `waiting_share`
-    (messages that wait) or, without a trace, `unknown_share`.
+    (messages that wait) or, without a trace, `unknown_share`. `slower_share` and
+    `idle_besides_share` are at most what the shares before them leave.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]
@@ -173,7 +180,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
 
 def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
-    """Return findings on a study: the table `slow`, and epochs faster than the peak rate allows."""
+    """Return findings on a study: table `slow`, and epochs faster than the measured peak allows."""
     used = tables.utilization
     fast = used.assign(found=used["utilization"], expected=1)[used["utilization"] > 1]
     fast["message"] = "the epoch took less time than its operations take at the measured peak"

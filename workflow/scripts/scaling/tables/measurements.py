@@ -24,7 +24,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return a finding for each configuration with one rank that is slower than all others."""
+    """Return a finding for each configuration in which one rank computes slower than all others."""
     findings = []
     for cell, seeds in by_cell(runs):
         measured = [in_memory(record, ALONE) for record in seeds if record]
@@ -141,7 +141,7 @@ def costs(seeds: Seeds) -> dict[str, Any]:
 
 
 def _power_capped(record: RunRecord) -> tuple[Any, ...]:
-    """Return seconds at the power limit, and all seconds, of the measured epochs."""
+    """Return the most limited rank's seconds at its power limit, and seconds of measured epochs."""
     rows = [row for row in record.get("energy") or () if row["role"] == "measured"]
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
@@ -149,7 +149,7 @@ def _power_capped(record: RunRecord) -> tuple[Any, ...]:
 
 
 def _message_bytes(record: RunRecord) -> str | None:
-    """Return the bytes of each gradient message of a step, as numbers separated by blanks."""
+    """Return the bytes of each gradient message of a step, as sent, separated by blanks."""
     sizes, share = record["communication"]["bucket_bytes"], record["communication"]["sent_share"]
     # Buckets of float32 gradients; others are recorded as sent.
     whole = sum(sizes) >= (record["model"]["gradient_bytes"] or 0)

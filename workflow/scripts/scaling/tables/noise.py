@@ -69,7 +69,8 @@ class Spread(NamedTuple):
     """How times of one recipe, strategy and number of GPUs vary between runs, as fractions.
 
     `deviation` is one run's standard deviation, `shows` the smallest significant difference between
-    two medians of `runs` runs, `machines` the gap between the fastest and the slowest machine.
+    two configurations of `runs` runs each, `machines` the gap between the fastest and the slowest
+    machine.
     """
 
     name: str
@@ -136,7 +137,7 @@ class Noise:
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weighted sums of the runs' log times, their errors and degrees of freedom."""
+        """Return weighted sums of the runs' log times, standard errors and degrees of freedom."""
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)

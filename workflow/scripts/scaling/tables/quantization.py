@@ -92,7 +92,8 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 def quantization_paired(documents: list[Row]) -> pd.DataFrame:
     """Return a row per variant with a mistake, compared image by image with the correct variant.
 
-    Only seeds that both variants have are compared. `revealed_by` lists all signs of the mistake.
+    Only seeds that both variants have are compared. `revealed_by` lists the signs of the mistake in
+    any seed.
     """
     by_name = _by(documents, "variant")
     schemes = {name: same[0]["scheme"] for name, same in by_name.items()}
@@ -143,7 +144,10 @@ def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
 
 
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
-    """Return accuracy of `ours` minus that of the classes `by` in `theirs`, as mean over seeds."""
+    """Return accuracy of `ours` minus that of the classes `by` in `theirs`, as mean over seeds.
+
+    In points, with its standard error over images.
+    """
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]
     return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])
@@ -167,7 +171,10 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference(row: Any) -> str:
-    """Return a difference in points with its interval as text: `−0.20 ± 0.17`."""
+    """Return a difference in points with its 95 % interval as text: `−0.20 ± 0.17`.
+
+    The interval is over seeds if the row has `margin_points`, else over images.
+    """
     if pd.isna(row.difference_points):
         return ""
     off = getattr(row, "margin_points", STANDARD_ERRORS * row.standard_error_points)
@@ -175,7 +182,10 @@ def difference(row: Any) -> str:
 
 
 def reach(row: Any) -> str:
-    """Return the range over seeds and the error over images: `−0.28 to +0.25; of images ± 0.11`."""
+    """Return a row of `costs` as text: `−0.28 to +0.25; of images ± 0.11`.
+
+    In points: lowest and highest difference over seeds, and the 95 % interval over images.
+    """
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))
     error = row.standard_error_points

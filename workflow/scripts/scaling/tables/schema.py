@@ -135,7 +135,10 @@ TABLES = {
 
 
 class StudyFiles:
-    """Paths of a study's tables and records; if stored or partial, only of existing records."""
+    """Paths of a study's tables, and of its records below `folder`.
+
+    If the study is stored or partial, only existing records have paths.
+    """
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._folder, self._study = Path(folder), config["study"]
@@ -167,7 +170,7 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return the table `name` with `rows`, sorted by configuration, seed, repeat and epoch."""
+    """Return table `name` with `rows`, sorted by configuration, seed, repeat, epoch if present."""
     table = frame(name, rows)
     order = [key for key in (*RUN_KEYS, "epoch") if key in table]
     return table.sort_values(order, kind="stable", ignore_index=True)

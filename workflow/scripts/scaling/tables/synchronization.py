@@ -25,7 +25,8 @@ BYTES_PER_CHANNEL = 2 * 4
 def sampler(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per sampler, epoch (from 0) and rank, with the numbers of images drawn.
 
-    `first_epoch` is the first epoch in which the rank had the same order of images.
+    `first_epoch` is the first epoch in which the rank had the same order of images. For the other
+    columns see `synchronization.worker.orders_of`.
     """
     rows = []
     for document in documents:
@@ -70,7 +71,10 @@ def _content(message: dict[str, Any], way: str, model: dict[str, Any]) -> str:
 
 
 def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per buffer mode and rank, for the first seed: metrics, drift and hashes."""
+    """Return one row per buffer mode and rank, for the first seed: metrics, drift and hashes.
+
+    For the columns of drift see `synchronization.worker.drift`.
+    """
     rows = []
     for document in documents:
         first: dict[str, dict[str, Any]] = {}

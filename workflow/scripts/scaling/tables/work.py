@@ -25,7 +25,7 @@ def settle(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return `timing` with units and samples of commands (`recipes`), and a table of warnings.
 
-    What a command did not print becomes NaN.
+    Samples become those of all ranks. What a command did not print becomes NaN.
     """
     of_command = timing["recipe"].isin(list(recipes))
     units = {name: one["unit"] for name, one in recipes.items()}
@@ -85,7 +85,7 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
 
 
 def _asks(row: Any, base: Any, scaled: bool, scope: str | None) -> Iterator[str]:
-    """Yield a warning if a run and its base printed numbers of samples that do not fit together."""
+    """Yield a warning if samples or times on several GPUs do not fit those on one (`base`)."""
     on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
     numbers = f"{row['samples']:,.0f} samples an epoch on {on} and "
     numbers += f"{base['samples']:,.0f} on {alone}"

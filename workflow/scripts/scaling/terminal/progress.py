@@ -66,7 +66,7 @@ class Progress(logging.Handler):
         return True
 
     def emit(self, record: Any) -> None:
-        """Handle an event of Snakemake. Exceptions are logged, and never stop the study."""
+        """Handle an event of Snakemake. An exception is printed, and never stops the study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         try:
             if event == "RUN_INFO" and not self._jobs:

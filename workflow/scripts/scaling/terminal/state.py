@@ -172,7 +172,7 @@ def _remote_runs(places: Iterable[Path], limit: float) -> dict[Path, float]:
 
 @command_line.script
 def main() -> None:
-    """Print the state of the study in results/, once its first job has begun."""
+    """Print the state of the study in results/; its first job must have begun."""
     study, keys = stored.read(RESULTS), ["cmdline", "create_time", "cwd"]
     processes = [process.info for process in psutil.process_iter(keys)]
     here = [process for process in processes if process["cwd"] == str(Path.cwd())]
