@@ -81,7 +81,7 @@ class Requantization(nn.Module):
     """Multiplies accumulators [batch, outputs, …] by `factors` (one, or [outputs]).
 
     Products are rounded and clamped to `bits` bits. Integers give int8 (int32 above 8 bits), by
-    int64 products and shifts: a factor is m / 2^n, with m of 22 bits. Floats with integer values
+    int64 products and shifts: each factor becomes m / 2^n, m ≤ 2^22. Floats with integer values
     give float64. UserError, which names the layer `of`, unless 0 < factor < 2^20.
     """
 

@@ -120,7 +120,7 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
 
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """Return a row per number of GPUs: median, minimum and maximum of time-to-accuracy trainings.
+    """Return a row per number of GPUs: median, minimum and maximum of trainings to `accuracy`.
 
     `training_seconds` is the sum over epochs, at the average machine. `run_seconds` is from runs
     that compiled nothing. `speedup` is in training seconds, relative to the fewest GPUs.
