@@ -36,8 +36,9 @@ class Grid(types.Section):
     seeds: types.Some[types.Count]
     """Seeds. Every configuration has one run per seed and repeat."""
     repeats: types.Few = 1
-    """Runs of every configuration and seed; a 95 % interval needs at least 2. Each repeat has its
-    own machine check, peak rates and all-reduce sweeps, as it may run on another machine."""
+    """Runs of every configuration and seed; a 95 % interval of times needs 2 repeats or seeds.
+    Each repeat has its own machine check, peak rates and all-reduce sweeps, as it may run on
+    another machine."""
     strong_scaling: bool = True
     """`true` adds a configuration on the most GPUs with the same global batch as one on one GPU,
     unless the grid has such a pair. It has the possible global batch nearest to 128: 2 × 64 for

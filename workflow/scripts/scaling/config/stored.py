@@ -69,7 +69,10 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parsed(text: str) -> Any:
-    """Return the document in a YAML `text`; ValueError (one line) if JSON cannot represent it."""
+    """Return the document in a YAML `text`.
+
+    ValueError, of one line, if the text is invalid or has a value that JSON cannot represent.
+    """
     try:
         document = Plain(text).get_single_data()
         json.dumps(document)  # No date, and no number of thousands of digits.

@@ -144,7 +144,7 @@ class Ended(TypedDict):
 
 
 Drift = Literal["variance_max", "variance_mean", "mean_max", "mean_mean"]
-"""Range over ranks of batch norm's running variance (in older records also of its mean)."""
+"""Range over ranks of batch norm's running variance (in older records, also running mean)."""
 
 
 class Shared(TypedDict):
