@@ -33,7 +33,7 @@ def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, fl
 def mean_difference(
     labels: Classes, references: Sequence[Classes], picked: Sequence[Classes]
 ) -> dict[str, float]:
-    """Return the mean accuracy of `picked` minus that of `references`, and its standard error.
+    """Return `difference_points`, accuracy of `picked` less `references`, and its standard error.
 
     Both are lists of classes [n], one per seed; `labels` [n] are the correct classes. Results are
     percentage points. The error is over images, averaged over seeds, as all seeds share the images.

@@ -66,7 +66,7 @@ ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "Tenso
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Return where the time of steps goes on this rank, in a run on `gpus` GPUs.
 
-    `in_memory`: seconds of each block of steps, with exchange (`seconds`) and without it (None if
+    `in_memory`: `seconds` of each block of steps with exchange, `seconds_without_exchange` (None if
     that is impossible), in the order `IN_TURN`. `readings`: times of communication; [] on one GPU.
     `device_time`: `busy_times` of each device, and host `seconds` without tracing. `step`: trace
     events of one step.

@@ -83,7 +83,7 @@ class RankEpoch(TypedDict):
 
 
 class Order(RankEpoch):
-    """Images that a rank draws in an epoch: their number, a hash of their order, and overlaps."""
+    """Images that a rank draws in an epoch, with fields of `synchronization.worker.orders_of`."""
 
     samples: types.Positive
     order_sha256: str
