@@ -175,9 +175,12 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         for whole in rows_of(trainings(study).dropna(subset="break_even")):
             ratio = printed(whole, "fixed_global_batch_speedup")
             text += fill(" Global batch {}: {}.", int(whole.global_batch), ratio)
+        # Epochs of a command may differ in their samples.
+        rated = row.unit and pd.notna(row.images_per_second)
+        name, unit = ("images_per_second", f"{row.unit}/s") if rated else ("epoch_seconds", "s")
         bars = [
-            (fmt.gpus(own.gpus), own.epoch_seconds, f"{printed(own, 'epoch_seconds')} s")
-            for own in rows_of(pair.dropna(subset="epoch_seconds"))
+            (fmt.gpus(own.gpus), getattr(own, name), f"{printed(own, name)} {unit}")
+            for own in rows_of(pair.dropna(subset=name))
         ]
         undecided = row.verdict in ("same", "unclear")
         fast = fill("{} as fast", printed(row, "speedup"))
