@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partialmethod
 from typing import Any
@@ -79,7 +79,7 @@ def of(value: Any) -> Interval:
 UNKNOWN = of(np.nan)
 
 
-def printed(figures: list[Any], units: float) -> Interval:
+def printed(figures: Iterable[Any], units: float) -> Interval:
     """Return intervals of ± `units` units of the last digit around figures; unknown for None."""
     value, unit = np.array([one or (np.nan, 0.0) for one in figures]).reshape(-1, 2).T
     return Interval(np.stack([value - units * unit, value + units * unit]))

@@ -125,7 +125,7 @@ def _judge_figures(judgement: Judgement, study: Study, cells: Cells) -> None:
         near, unsure = left & one.printed.near(one.right), there & (one.open | doubt) & ~wrong
         places = {"nearly": near, "unexplained": left & ~near, "open": doubt}
         places |= {"blank_figure": timed & ~there & there.any()} | one.remarks()
-        about = (one.printed, one.right, name)
+        about: Any = (one.printed, one.right, name)
         judgement.findings += causes[name]
         judgement.findings += [Finding(of, cells, place, *about) for of, place in places.items()]
         reason = FORMULAS["unchecked"].get(name, "no time, or no T(1,b), stands beside it")
@@ -165,7 +165,7 @@ def _other_time(cells: Cells, each: dict[str, Verdict]) -> Interval:
     """Return times on which two or more figures agree, where none fits the printed time."""
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.unexplained for one in each.values()])
-    figures = {name: UNKNOWN.where(one.explained, one.printed) for name, one in each.items()}
+    figures: Any = {name: UNKNOWN.where(one.explained, one.printed) for name, one in each.items()}
     implied_by = [
         np.stack([cells.evaluate(text, **figures).ends for text in FORMULAS["times"][of]], axis=1)
         for of in ("one", "several")
