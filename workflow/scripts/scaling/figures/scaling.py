@@ -21,6 +21,7 @@ from scaling.registry.strategy import DP
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu
 
 PER_GPU = "batch size per GPU"
+ENDS = ("", "_low", "_high")
 APART = 0.1
 """The training time is drawn if it differs from the epoch time by more than this fraction."""
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
@@ -42,11 +43,11 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
     known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:
         return None
-    drawn, ends = [], ("", "_low", "_high")
+    drawn = []
     for look, rows in _by_look(study, known):
         drawn.append((look._replace(hollow=False), rows))
         if (abs(rows["epoch_seconds"] / rows["training_seconds"] - 1) > APART).any():
-            alone = {f"epoch_seconds{end}": rows[f"training_seconds{end}"] for end in ends}
+            alone = {f"epoch_seconds{end}": rows[f"training_seconds{end}"] for end in ENDS}
             training = look._replace(label=f"{look.label}, training", hollow=True)
             drawn.append((training, rows.assign(**alone)))
     title = f"Seconds per epoch on {fmt.gpus(known['gpus'].iloc[0])}"
@@ -80,17 +81,21 @@ def draw_speedup(study: StudyTables) -> Figure | None:
     return figure
 
 
-def draw_communication(study: StudyTables) -> Figure | None:
-    """Draw communication over batch sizes on the most GPUs, in % of the training time.
-
-    Communication is the delay by the exchange or, for DataParallel, exposed messages.
-    """
+def exchange(study: StudyTables) -> pd.DataFrame:
+    """Return communication.csv with `exchange_seconds`: the delay, or else exposed messages."""
     known = study.communication
-    for end in ("", "_low", "_high"):
+    for end in ENDS:
         alone = known[f"exposed_seconds{end}"].where(known["delay_seconds"].isna())
         seconds = known[f"delay_seconds{end}"].fillna(alone)
-        known = known.assign(**{f"share{end}": 100 * seconds / known["training_seconds"]})
-    known = _known(known[known["gpus"] == known["gpus"].max()], "share")
+        known = known.assign(**{f"exchange_seconds{end}": seconds})
+    return known
+
+
+def draw_communication(study: StudyTables) -> Figure | None:
+    """Draw `exchange_seconds` over batch sizes on the most GPUs, in % of the training time."""
+    known, whole = exchange(study), study.communication["training_seconds"]
+    shares = {f"share{end}": 100 * known[f"exchange_seconds{end}"] / whole for end in ENDS}
+    known = _known(known[known["gpus"] == known["gpus"].max()].assign(**shares), "share")
     if known.empty or on_cpu(study.provenance):
         return None
     on = f"{PER_GPU}, on {fmt.gpus(known['gpus'].max())}"

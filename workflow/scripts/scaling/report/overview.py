@@ -1,7 +1,6 @@
 """The first screen of the report: main results, their noise, and what to do."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -141,16 +140,9 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
     best = fastest(cells)
     if best is None or not best.unit or pd.isna(best.images_per_second):
         return []
-    rate_of = partial(printed, quantity="images_per_second")
-    rates = cells.dropna(subset="images_per_second").sort_values("images_per_second")
-    rates = rates.drop_duplicates("gpus", keep="last").sort_values("gpus")
-    bars = [
-        (f"{row.gpus:g} × {row.batch_size:g}", row.images_per_second, rate_of(row).text)
-        for row in rows_of(rates.head(4))
-    ]
     text = fill("{} an epoch with {}.", printed(best, "epoch_seconds", fmt.seconds), _named(best))
-    head = fill("{}", rate_of(best))
-    return [Card("rate", f"Throughput, {best.unit} per second", head, text, bars)]
+    head = fill("{}", printed(best, "images_per_second"))
+    return [Card("rate", f"Throughput, {best.unit} per second", head, text)]
 
 
 def _scaled(cells: pd.DataFrame) -> list[Any]:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from scaling.claims.claim import label
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, gpus, percent, significant, words
+from scaling.figures.scaling import exchange
 from scaling.report.planning import LAB, how_many_gpus
 from scaling.report.quantities import define, whole
 from scaling.report.table import Column, View, fill, printed
@@ -80,10 +81,7 @@ def rate(cells: pd.DataFrame) -> Markup | str:
 
 def compute_and_communication(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return communication.csv with seconds of the exchange (delay or exposed) and of computing."""
-    found = study.communication
-    for end in ("", "_low", "_high"):
-        exchange = found[f"delay_seconds{end}"].fillna(found[f"exposed_seconds{end}"])
-        found = found.assign(**{f"exchange_seconds{end}": exchange})
+    found = exchange(study)
     rest = found["training_seconds"] - found["exchange_seconds"]
     return found.assign(computing_seconds=found["compute_seconds"].fillna(rest))
 
