@@ -91,8 +91,8 @@ def headline(study: StudyTables, cells: pd.DataFrame) -> str:
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
         head = card.headline.replace("<br>", "; ").striptags()
         lines.append(f"{card.title}: {head}. {first}".removesuffix(". "))
-    warned = study.audit.groupby("message", sort=False)["gpus"].agg(["size", "first"])
-    for message, size in warned["size"].head(MOST_WARNINGS).items():
+    warned = study.audit["message"].value_counts(sort=False)
+    for message, size in warned.head(MOST_WARNINGS).items():
         lines.append(f"Warning: {message} ({fmt.plural(size, 'configuration')})")
     failed = by_status(cells[cells["status"] != "ok"])
     count = fmt.plural(len(cells), "configuration")
@@ -216,15 +216,14 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
     limit = "power_capped_share" if shares and chosen.power_capped_share >= CAPPED else limit
-    text = Markup("")
-    if limit in LIMITS:
+    text, advice = Markup(""), LIMITS.get(limit)
+    if advice:
         share = printed(chosen, limit, fmt.percent)
         what = PARTS.get(limit, "time at the power limit")
         text = fill("{} takes most of its epoch, {}.", what.capitalize(), share)
-    advice = LIMITS.get(limit, "")
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
-        return [card] * bool(text)
+        return [card] * bool(advice)
     text += fill(" {}.", advice) * bool(advice)
     words = "{} an epoch, the shortest that learns as well as its reference ({}, {}). {}"
     seeds = fmt.plural(best.test_accuracy_count, "seed")
