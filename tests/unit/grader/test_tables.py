@@ -30,6 +30,8 @@ FORMS = [
     LONG,
     LONG.replace(",", "\t"),
     "sep=;\n" + LONG.replace(",", ";").replace(".", ","),
+    LONG.replace("Time (s)", "Time,std").replace(".0,", ".000,0.100,").replace("M,", "M,,")
+    .replace("1.6", "1.600").replace(",", "\t").replace(".", ","),
     # A sentence with commas above it, and no comma that cannot separate thousands.
     "On 2, then 1\n\n" + LONG.replace(",", ";").replace("1.6", "1,600").replace(".0", ",000"),
     "|" + LONG.replace(",", " | ").replace("OOM", "out of memory").replace("\n", "|\n|") + "|",

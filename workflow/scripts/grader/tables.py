@@ -77,7 +77,7 @@ def _lines(path: Path) -> Iterator[Row]:
     if stated := re.fullmatch(r'(?i)"?sep=(.)"?', lines[0]):
         separator, lines[0] = stated[1], ""
     table = "\n".join(line for line in lines if separator in line)
-    commas = separator == ";" or re.search(r"\d,(?!\d{3}(?!\d))\d", table)
+    commas = separator == ";" or re.search(r"\b0,\d|\d,(?!\d{3}(?!\d))\d", table)
     if separator != "," and commas and not re.search(r"\d\.\d", table):
         in_table = partial(re.sub, r"(?<=\d),(?=\d)", ".")
         lines = [in_table(line) if separator in line else line for line in lines]
