@@ -42,10 +42,12 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
     """Return the note of Table 2: what the values mean, and their sum for the longest delay."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
         names = ("training_seconds", "computing_seconds", "exchange_seconds")
+        other = "; of DataParallel, the time in which only messages run"
+        other *= bool(cells["strategy"].eq("dp").any())
         return fill(
             "{} s of training = {} + {} s, {}. Communication is the training time with the "
-            "gradient exchange minus that without it; of DataParallel, the time in which only "
-            "messages run. Computing includes gaps in which the GPU waits for the processor.",
+            f"gradient exchange minus that without it{other}. Computing includes gaps in which the "
+            "GPU waits for the processor.",
             *(printed(row, name, significant) for name in names),
             label(row),
         )
