@@ -13,8 +13,9 @@ RECIPES = {"mine": {"unit": "tokens", "samples": None}}
 
 
 def settled(rows, recipes=RECIPES, **training):
-    """Settle rows of (GPUs, seconds, samples), each of one run with this `training`."""
-    cells = [Cell("mine", "own", gpus, 32, 0) for gpus, *_ in rows]
+    """Settle rows of (GPUs, seconds, samples, batch 32), each of one run with this `training`."""
+    rows = [(*row, 32)[:4] for row in rows]
+    cells = [Cell("mine", "own", gpus, size, 0) for gpus, _, _, size in rows]
     records = [
         {"message": None, "training": training, "environment": {"started": str(number)}}
         | {"cell": vars(cell)}
@@ -24,9 +25,9 @@ def settled(rows, recipes=RECIPES, **training):
         "timing",
         [
             {"recipe": "mine", "strategy": "own" if gpus > 1 else "", "gpus": gpus}
-            | {"batch_size": 32, "status": "ok", "epoch_seconds": seconds, "samples": samples}
+            | {"batch_size": size, "status": "ok", "epoch_seconds": seconds, "samples": samples}
             | {"iterations": 0}
-            for gpus, seconds, samples in rows
+            for gpus, seconds, samples, size in rows
         ],
     )
     runs = list(zip(cells, records, strict=True))
@@ -49,6 +50,13 @@ def test_samples_of_an_epoch_are_those_of_all_ranks(rows, requested, samples, me
     table, messages = settled(rows, {"mine": RECIPES["mine"] | {"samples": requested}})
     assert table["samples"].tolist() == samples and set(table["unit"]) == {"tokens"}
     assert len(messages) == bool(message) and (not message or message in messages[0])
+
+
+def test_samples_without_a_one_gpu_batch_count_as_the_recipes_others():
+    table, _ = settled([(1, 0.6, 4096), (2, 0.3, 2048), (2, 0.6, 2048, 16)])
+    assert table["samples"].tolist() == [4096, 4096, 4096]
+    table, _ = settled([(1, 0.6, 4096), (2, 0.3, 4096), (2, 0.6, 2048, 16)])
+    assert table["samples"].tolist() == [4096, 4096, 2048]
 
 
 def test_speedup_of_a_command_is_that_of_throughput():

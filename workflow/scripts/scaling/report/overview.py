@@ -96,7 +96,8 @@ def headline(study: StudyTables, cells: pd.DataFrame) -> str:
         lines.append(f"Warning: {message} ({fmt.plural(size, 'configuration')})")
     failed = by_status(cells[cells["status"] != "ok"])
     count = fmt.plural(len(cells), "configuration")
-    lines.append(f"Not measured: {failed} of {count}" if failed else f"Measured: all of {count}")
+    said = f"Not measured: {failed} of {count}" if failed else f"Measured: all of {count}"
+    lines += [said] if len(cells) else []
     text = "\n".join(lines).replace("± ", "+-").translate(str.maketrans("×–−·’", "x--,'"))
     return text.encode("ascii", "replace").decode()
 

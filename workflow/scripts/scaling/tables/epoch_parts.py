@@ -153,7 +153,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     of_a_step = whole.fillna(table["iterations"] / epoch)
     idle = (1 - table["busy_seconds"] * of_a_step).clip(lower=0)
     wait = (epoch - table["training_seconds"]).clip(lower=0).fillna(table["loader_seconds"])
-    # Without loader processes, which also slow down steps, it is at most the host's wait.
+    # Loader processes also slow down steps; of other engines it is at most the host's wait.
     options = {name: ENGINES.find(name).options.model_fields for name in ENGINES.names()}
     loads = table["engine"].isin([name for name in options if "loader_workers" in options[name]])
     wait = wait.where(loads, wait.clip(upper=table["loader_seconds"]))

@@ -238,7 +238,8 @@ def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, f
         freer = freedom * (count - 1) / max(runs - 1, 1)
         return _judged(log, error * math.sqrt(runs / count), freer) != "unclear"
 
-    return found, bisect_left(range(MOST_RUNS), True, lo=runs + 1, key=decides) - runs
+    enough = bisect_left(range(MOST_RUNS), True, lo=runs + 1, key=decides)
+    return found, enough - runs if enough < MOST_RUNS else math.nan
 
 
 def _judged(log: float, error: float, freedom: float) -> str:

@@ -132,7 +132,7 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(seeds: Seeds) -> dict[str, Any]:
-    """Return a configuration's worst status, messages, and numbers of epochs, steps and samples.
+    """Return the worst status of runs with a record, messages, and epochs, steps and samples.
 
     `waits` is the share of an epoch spent waiting for data, as the median over runs.
     """
@@ -140,7 +140,7 @@ def _counted(seeds: Seeds) -> dict[str, Any]:
     messages = [record["message"] for record in records if record["message"]]
     if missing := len(seeds) - len(records):
         messages.append(f"{missing} of {len(seeds)} runs have no record")
-    statuses = [*["missing"] * missing, *(record["status"] for record in records)]
+    statuses = [record["status"] for record in records] or ["missing"]
     row = {"status": min(statuses, key=WORST_FIRST.index)}
     row["message"] = "; ".join(dict.fromkeys(messages))
     timed = epochs((record for record in records if record["status"] in TIMED), "measured")

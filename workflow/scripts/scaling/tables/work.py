@@ -32,7 +32,7 @@ def settle(
     table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
     counts = table[PRINTED]
     table[PRINTED] = counts.mask(counts.eq(0).mul(of_command, axis=0))
-    findings = Findings()
+    findings, of_rank, without_base = Findings(), set[str](), []
     for _, cells in table[of_command].groupby(["recipe", "batch_size"], sort=False):
         base = cells.sort_values("gpus").iloc[0]
         scope = recipes[base["recipe"]]["samples"]
@@ -50,8 +50,14 @@ def settle(
                 of_one = abs(row["samples"] * more / base["samples"] - 1) <= ALIKE
                 if scaled := of_one and scope is None:
                     table.loc[place, "samples"] *= row["gpus"]
+                    of_rank.add(row["recipe"])
                 messages += _asks(row, base, scaled, scope)
+            elif base["gpus"] > 1 and scope is None:
+                without_base.append(place)
             findings += [dict(row[CELL_KEYS]) | {"message": message} for message in messages]
+    # A batch size that one GPU does not have counts as the recipe's others.
+    alike = table.loc[without_base].query("recipe in @of_rank")
+    table.loc[alike.index, "samples"] *= alike["gpus"]
     findings += _shared_files(runs)
     return table, pd.DataFrame(findings)
 
