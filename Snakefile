@@ -11,6 +11,8 @@ report: "report/workflow.rst"
 
 rule all:
     input:
+        # Named by the study: the report of another study before does not count as this one's.
+        FILES.tables(),
         "<results>/answers.md",
         "<results>/report.html",
         "<results>/config.yaml",

@@ -57,6 +57,11 @@ def test_change_repeats_only_what_depends_on_it(study, changes, edited, trained,
     assert study.planned() == trainings | dict.fromkeys(others | always, 1)
 
 
+def test_another_name_has_tables_and_a_report_of_its_own(study):
+    study.configure({"study": "other"})
+    assert study.planned() == dict.fromkeys(TABLES | {"study_config"}, 1)
+
+
 def test_other_strategy_repeats_no_run_on_one_gpu(study):
     study.configure({"grid.strategies": ["ddp", "zero1"]})
     assert study.planned()["train_run"] == 0

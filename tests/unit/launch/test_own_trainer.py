@@ -202,6 +202,19 @@ def test_client_tells_steps_and_waits_of_each_rank(tmp_path):
     assert record["environment"]["python"] and record["environment"]["torch"] is None
 
 
+def test_steps_of_the_warmup_do_not_count():
+    steps = (9.0, 9.0, 0.5, 0.7, 0.5)
+    lines = [printed_epochs(n, rank=0, step_seconds=one) for n, one in enumerate(steps)]
+    record = of("\n".join(lines), warmup_epochs=2)
+    assert record["training"]["step_seconds"] == [0.5]
+
+
+def test_threads_of_a_command_are_those_of_the_study(monkeypatch, capsys):
+    monkeypatch.setenv("MKL_NUM_THREADS", "16")
+    of("import os; print(*(os.environ[f'{name}_NUM_THREADS'] for name in ('OMP', 'MKL')))")
+    assert "1 1" in capsys.readouterr().out
+
+
 def test_objects_are_found_behind_bars_and_prefixes(tmp_path):
     bar = "\\r 25%|##| 1/4 [00:00]"
     source = (

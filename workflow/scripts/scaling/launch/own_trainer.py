@@ -29,6 +29,9 @@ from scaling.registry import engine as engines
 
 CLIENT = Path(__file__).parents[3] / "client"
 FOLDER_VARIABLE = "SCALING_FOLDER"
+THREADS = [f"{name}_NUM_THREADS" for name in ("MKL", "OPENBLAS", "GOTO", "NUMEXPR")]
+THREADS += ["VECLIB_MAXIMUM_THREADS"]
+"""Variables that Snakemake sets to a job's cores; `measure.leased` sets OMP_NUM_THREADS."""
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "studies", "site", "__pycache__"}
 """Names of folders that are not searched for files which a command reads or writes."""
@@ -116,6 +119,7 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
     paths = filter(None, [os.environ.get("PYTHONPATH"), str(CLIENT)])
     own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
     own[FOLDER_VARIABLE] = str(folder.absolute())
+    own |= dict.fromkeys(THREADS, str(spec.cpu_threads))
     with measure.leased(spec.device, cell.gpus // spec.nodes, spec) as (gpus, variables):
         files, output = _files(), Output()
         with Sampler(gpus if spec.nodes == 1 else [], output.seconds) as sampler:
@@ -129,7 +133,7 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
     rows = [*_rows(spec, epochs, measured.index, lines, sampler)]
     tested = epochs["test_accuracy"].dropna().tolist()[-1:]
     began = (epochs["end"] - epochs["seconds"]).tolist()[:1]
-    steps = lines.dropna(subset=["step_seconds", "rank"]).groupby("rank")["step_seconds"]
+    steps = lines[lines["epoch"].isin(measured.index)].dropna(subset=["step_seconds", "rank"])
     return RunRecord(
         cell=vars(cell).copy(),
         status=status,
@@ -146,7 +150,7 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
             "epoch_lines": len(output.lines),
             "written": [one for one in after if after[one][0] != files.get(one, (0, 0))[0]],
             "read": [one for one in after if one in files and after[one][1] != files[one][1]],
-            "step_seconds": steps.median().tolist(),
+            "step_seconds": steps.groupby("rank")["step_seconds"].median().tolist(),
         },
         epochs=rows,
         evaluation={"test_loss": None, "test_accuracy": tested[0]} if tested else None,

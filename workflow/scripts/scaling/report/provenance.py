@@ -181,6 +181,8 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
     found["Model"] = found["Model"].partition("; ")[0]
     software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
     found["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)
+    if software["torch"] and (silent := (runs["torch"].fillna("") == "").sum()):
+        found["Software"] += f" (not reported by {fmt.plural(silent, 'run')})"
     commits = [
         commit[:12] + " with uncommitted changes" * ("+changes" in commit)
         for commit in _values(runs, "commit")
