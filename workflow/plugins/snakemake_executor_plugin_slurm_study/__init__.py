@@ -32,7 +32,8 @@ PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes
 SETTLING_SECONDS = 5
 """Seconds to wait before jobs are resubmitted, as Slurm may still accept the first submission."""
 SOON_FORGOTTEN_SECONDS = 30
-"""If Slurm forgets ended jobs sooner, the next query of the queue may miss their states."""
+"""Slurm removes ended jobs from its queue after `MinJobAge` seconds. If that is less than this, a
+query of the queue may come too late to see how a job ended."""
 
 
 @dataclass

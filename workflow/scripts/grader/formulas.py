@@ -173,7 +173,10 @@ def formulas(quantity: str) -> list[tuple[str, str]]:
 
 
 def times(text: str, order: str = "TW") -> str:
-    """Return the times that `t` stands for in the formulas of a text, in this order."""
+    """Return the times to put in the place of `t` in formulas: T with data loading, W without it.
+
+    Formulas without `t` need only one evaluation, so the result is then "T", else `order`.
+    """
     return order if re.search(r"\bt1?\b", text) else "T"
 
 

@@ -1,4 +1,4 @@
-"""Lock GPUs or the CPU, so that timed jobs never share a device, whoever starts them.
+"""Locks on GPUs and the CPU: no two timed jobs of a machine use one device at the same time.
 
 A lease is an abstract socket (`man 7 unix`) named by the device's UUID. Child processes inherit it.
 """

@@ -63,7 +63,9 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
         words = none if row.verdict in ("same", "unclear") else fast
         found.append(fill("{} train {}.", fmt.gpus(row.gpus), words))
     if len(long := trainings(study)["break_even"].dropna()):
-        words = 'At one global batch whole runs gain <a href="#gpus">from {} epochs on</a>.'
+        words = (
+            'With one global batch more GPUs finish first <a href="#gpus">from {} epochs on</a>.'
+        )
         found.append(fill(words, f"{long.min():.0f}"))
     return fill("<b>{}</b> {}", _join(found), _why(cells)) if found else Markup("")
 
