@@ -170,11 +170,11 @@ docs: env ## write generated files: keys in config/README.md, conda pins
 	  sed -i '/^ *- pip:/q' "$$file"; \
 	  sed -n 's/^\([a-z0-9_.-]*==.*\) \\$$/      - \1/p' "$${one#*:}.lock" >> "$$file"; done
 
-example: ## write docs/h100x2.html and its picture (needs Chromium)
-	$(MAKE) replay STUDY=h100x2
-	cp results/replay/h100x2/report.html docs/h100x2.html
+example: ## write docs/h200x2.html and its picture (needs Chromium)
+	$(MAKE) replay STUDY=h200x2
+	cp results/replay/h200x2/report.html docs/h200x2.html
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,800 \
-	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h100x2.html"
+	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h200x2.html"
 
 bench: env ## time the pipeline: planning, no-op runs, the demo (PARTS=…)
 	PYTHONPATH=workflow/scripts:tests python tests/bench/bench.py $(PARTS)
