@@ -33,7 +33,7 @@ CAPPED = 0.9
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
     "GPUs) show that every part works. {}Times say nothing about GPUs.</b> To measure: <code>make "
-    "study</code> on GPUs. To see such a page now: <code>make replay STUDY=h100x2</code>."
+    "study</code> on GPUs. To see such a page now: <code>make replay STUDY=h200x2</code>."
 )
 LEARNED = Markup("Q4 to Q7 and Part B hold for this small network. ")
 
