@@ -9,7 +9,15 @@ from playwright.sync_api import sync_playwright
 
 import snapshots
 
-SHOWN = ["h100x2", "h200x2", "cpu", "command", "h200x4", "h200-large-batches", "quantization-cifar10"]
+SHOWN = [
+    "h100x2",
+    "h200x2",
+    "cpu",
+    "command",
+    "h200x4",
+    "h200-large-batches",
+    "quantization-cifar10",
+]
 SHOWN += ["published"]
 """The pages to look at: with all parts, on CPUs, of a command, with cells that failed, with one
 part, others'."""

@@ -1,20 +1,24 @@
-"""Records made by hand, of runs and techniques, and timing tables."""
+"""Records and tables written by hand, the tables that follow from them, and claims on these."""
 
 import json
 import math
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from scaling.claims.claim import Answer, Claim
 from scaling.core.grid import Cell
-from scaling.core.records.run import RUN, RunRecord, TechniqueRecord
+from scaling.core.records.run import RUN, RunRecord
 from scaling.core.statistics import settling
-from scaling.core.training_options import LargeBatches, Sgd
-from scaling.registry.update_rule import Technique, gpus_of
 from scaling.tables import schema
+from scaling.tables.epoch_parts import bandwidth, communication, utilization
+from scaling.tables.ratios import speedup
+from scaling.tables.schema import StudyTables
+from scaling.tables.timing import Run
 
 FLAGSHIP = Path(__file__).parents[2] / "studies/h100x2"
 STORED = FLAGSHIP / "runs/recipe~plain/strategy~single/gpus~1/batch_size~128/seed~0/run.json"
@@ -127,117 +131,6 @@ def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunR
     return found | {"run_seconds": seconds + 20}
 
 
-OPTIONS = LargeBatches(epochs=2, factors=[0.25, 1.0])
-TRAINING = {**Sgd().model_dump(), **OPTIONS.model_dump(), "precision": "bf16"}
-MARGIN = 0.02
-
-
-def technique_run(
-    accuracy: float | None, seed: int = 0, factor: float = 1.0, epochs: int = 2, **more: Any
-) -> dict[str, Any]:
-    """A run of so many epochs of 5 updates each that ends with this test accuracy.
-
-    Before the last epoch it was 0.2 lower; training accuracy is 0.1 higher. None: the loss was not
-    finite.
-    """
-
-    def row(number: int) -> dict[str, Any]:
-        value = (accuracy or 0.0) - 0.2 * (number < epochs)
-        found = {"train_loss": 2 - value, "train_accuracy": value + 0.1}
-        found |= {"test_loss": 3 - value, "test_accuracy": value}
-        metrics = dict.fromkeys(found) if accuracy is None else found
-        return {"epoch": number, "updates": 5 * number, **metrics}
-
-    run: dict[str, Any] = {
-        "seed": seed,
-        "factor": factor,
-        "held_out": False,
-        "chosen": True,
-        "seconds": 1.0,
-    }
-    run |= {"planned_epochs": epochs, "planned_updates": 5 * epochs, "updates": 5 * epochs}
-    run |= {"diverged": "not finite" if accuracy is None else ""}
-    return run | {"epochs": [row(number) for number in range(1, epochs + 1)], **more}
-
-
-def technique(
-    remedy: str,
-    global_batch: int,
-    runs: list[dict[str, Any]],
-    at_edge: bool = False,
-    **options: Any,
-) -> TechniqueRecord:
-    """Return the record of a remedy with these options and runs."""
-    chosen, base = Technique.of(options), OPTIONS.reference_batch
-    rate = chosen.rate(TRAINING["learning_rate"], global_batch / base)
-    tried = [{"learning_rate": rate * each["factor"], **each} for each in runs]
-    result: dict[str, Any] = {
-        "gpus": gpus_of(global_batch, base, OPTIONS.gpus),
-        "chosen_factor": 1.0,
-    }
-    result |= {"at_edge": at_edge, "runs": tried}
-    return TechniqueRecord(
-        remedy=remedy,
-        global_batch=global_batch,
-        options=chosen.model_dump(),
-        status="ok",
-        message=None,
-        training=TRAINING,
-        dataset={"source": "digits", "checksum": "fae71f", "train_images": 640, "test_images": 100},
-        result=result,
-        environment={},
-    )
-
-
-def seeds(*accuracies: float | None, **more: Any) -> list[dict[str, Any]]:
-    """A run of each accuracy, seed after seed."""
-    return [technique_run(accuracy, seed, **more) for seed, accuracy in enumerate(accuracies)]
-
-
-def swept(
-    *accuracies: float | None, held_out: float | None = None, **more: Any
-) -> list[dict[str, Any]]:
-    """A sweep of three rates of which the middle one was chosen, and that one's seeds.
-
-    On held-out images the chosen rate reaches the first seed's accuracy, or `held_out`.
-    """
-    first = accuracies[0] if held_out is None else held_out
-    tried = [
-        technique_run(one, factor=at, chosen=False, **more) for one, at in [(0.1, 0.25), (0.1, 4.0)]
-    ]
-    sweep = technique_run(first, chosen=False, **more) | {"held_out": True}
-    sweep["epochs"] = [
-        {key.replace("test", "validation"): value for key, value in row.items()}
-        | {"test_loss": None, "test_accuracy": None}
-        for row in sweep["epochs"]
-    ]
-    return [*tried, sweep, *seeds(*accuracies, **more)]
-
-
-def techniques() -> list[TechniqueRecord]:
-    """Two rules at their word, swept plain SGD, warm-up and Nesterov; at 128, 512 and 8192."""
-    naive = {"scaling": "linear", "factors": [1]}
-    root, warm = {"scaling": "sqrt"}, {"scaling": "sqrt", "warmup_epochs": 1}
-    equal = {"scaling": "sqrt", "nesterov": True}
-    tried: list[tuple[str, dict[str, Any], Any, tuple[float, ...]]] = [
-        ("none", {"factors": [1]}, seeds, (0.70, 0.50, 0.20)),
-        ("naive", naive, seeds, (0.70, 0.55)),
-        ("rate_sweep", root, swept, (0.70, 0.60, 0.40)),
-        ("warmup", warm, swept, (0.72, 0.64, 0.44)),
-        ("equal", equal, swept, (0.70,)),
-    ]
-    return [
-        *(
-            technique(name, batch, made(*(first + n / 100 for n in range(3))), **options)
-            for name, options, made, accuracies in tried
-            for batch, first in zip((128, 512, 8192), accuracies, strict=False)
-        ),
-        technique("naive", 8192, seeds(*[0.10] * 3, diverged="at chance"), **naive),
-        technique("equal", 512, swept(0.74, 0.75, 0.76, epochs=4), **equal),
-        technique("equal", 8192, swept(0.50, 0.51, 0.52, epochs=4, planned_updates=8), **equal),
-    ]
-
-
 def synchronization() -> dict[str, Any]:
     """Return a stored record of what two ranks share; its first step is DDP's."""
     path = FLAGSHIP / "experiments/gpus~2/synchronization.json"
@@ -249,3 +142,27 @@ def step_message(phase: str, kind: str, size: int) -> dict[str, Any]:
     """A message of the third step, in which DDP has settled."""
     shared = {"step": 3, "phase": phase, "kind": kind, "dtype": "float32"}
     return {**shared, "elements": size // 4, "bytes": size}
+
+
+def derived(runs: Sequence[Run] = (), **rows: Any) -> StudyTables:
+    """Tables of these rows, and those that follow from them and from the instruments of `runs`."""
+    found = {name: schema.frame(name, own) for name, own in rows.items()}
+    if "timing" in found:
+        found.setdefault("provenance", runs_of(found["timing"]))
+    tables = StudyTables("example", found)
+    found["communication"] = communication(tables, [*runs])
+    for make in (speedup, bandwidth, utilization):
+        found[make.__name__] = make(tables)
+    return tables
+
+
+def study(*rows: dict[str, Any]) -> dict[str, pd.DataFrame]:
+    """Rows of timing.csv and what follows from them."""
+    return {**derived(timing=timing_table(*rows)).found}
+
+
+def claims(
+    answer: Callable[[StudyTables], Answer], made: dict[str, pd.DataFrame]
+) -> dict[str, Claim]:
+    """The claims of an answer to these tables, by their ids."""
+    return {claim.id: claim for claim in answer(StudyTables("example", made)).claims}

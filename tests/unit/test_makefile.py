@@ -35,15 +35,6 @@ def make(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("call", ["audit STUDY", "replay STUDY", "compare B=x A"])
-def test_name_reaches_a_program_as_it_is(make, call):
-    for file in (make.folder / CODE, make.folder / "studies" / CODE / "config.yaml"):
-        file.parent.mkdir(parents=True)
-        file.touch()
-    status, said = make(*f"{call}=".split()[:-1], f"{call.split()[-1]}={CODE}")
-    assert CODE in said and status == 0
-
-
 def test_environment_is_made_in_a_folder_of_any_name(make):
     (make.folder / "requirements.lock").write_text("b\n")
     assert make("env")[0] == 0

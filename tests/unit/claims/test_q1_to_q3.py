@@ -2,8 +2,7 @@
 
 import pytest
 
-from examples.claim_study import claims, study
-from examples.records import timing_row
+from examples.records import claims, study, timing_row
 from scaling.claims import scaling
 from scaling.tables.schema import StudyTables
 

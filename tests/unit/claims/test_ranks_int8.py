@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from examples import records as made
-from examples.claim_study import claims
+from examples.records import claims
 from scaling.claims import ranks_int8
 from scaling.tables import synchronization
 from scaling.tables.schema import StudyTables

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import RidgeClassifier
 
 import dataset_prepare
 from examples.stored import SOURCE
@@ -99,21 +98,3 @@ def test_seed_fixes_images_and_test_images_have_their_own():
     assert np.array_equal(first.test_images, again.test_images)
     for unlike in (other.train_images, first.test_images):
         assert not np.array_equal(first.train_images, unlike)
-
-
-def spectra(images):
-    """The size of each low spatial frequency of each channel: blind to where the stripes lie."""
-    transformed = np.abs(np.fft.fft2(images.astype(float), axes=(1, 2)))
-    return transformed[:, :7, [*range(7), *range(-6, 0)]].reshape(len(images), -1)
-
-
-def test_pixels_alone_do_not_tell_the_class_but_stripes_do():
-    data = gratings(1_000, 500)
-
-    def accuracy(describe):
-        fitted = RidgeClassifier(alpha=1e4).fit(describe(data.train_images), data.train_labels)
-        return float(fitted.score(describe(data.test_images), data.test_labels))
-
-    # Chance is 0.1. Neither is perfect: neighbouring angles overlap.
-    assert accuracy(lambda images: images.reshape(len(images), -1).astype(float)) < 0.3
-    assert 0.6 < accuracy(spectra) < 0.99

@@ -124,15 +124,6 @@ def test_another_layout_or_an_image_that_cannot_be_read_is_named(folder, change,
         read(folder)
 
 
-def test_avif_header_tells_more_than_8_bits(tmp_path):
-    Image.new("RGB", (8, 8)).save(tmp_path / "1.avif")
-    content = bytearray((tmp_path / "1.avif").read_bytes())
-    with Image.open(tmp_path / "1.avif") as image:
-        assert not images._is_deep(image, content)
-        content[content.find(b"av1C") + 6] |= 64
-        assert images._is_deep(image, content)
-
-
 @pytest.mark.parametrize("compression", ["", "gz", "xz"])
 def test_an_archive_is_its_folder_and_one_cut_off_is_named(folder, compression):
     path = archive_of(folder, compression)

@@ -1,7 +1,6 @@
 """What a reader sees of times, speedups, communication, accuracy, and techniques."""
 
 import re
-from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -59,16 +58,6 @@ def test_configuration_keeps_its_colour_in_every_study():
     assert len({*several.values()}) == 3
     many = [(f"recipe{at}", "") for at in range(9)]
     assert len(figures.colours(many)) == 9
-
-
-def test_labels_stand_above_one_another():
-    _, (axes,) = style.panels(["Of many"], "b")
-    ends = [(style.Look(f"name {at}, training", style.INK), 1.0) for at in range(5)]
-    style.labels(axes, ends)
-    places = sorted(text.get_position()[1] for text in axes.texts)
-    least = 2 * style.TEXT / style.HEIGHT
-    gaps = [high - low for low, high in pairwise(places)]
-    assert min(gaps) > 0.9 * least
 
 
 def test_epoch_time_lies_at_its_batch_size_with_interval():

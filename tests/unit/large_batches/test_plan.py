@@ -4,11 +4,10 @@ import math
 
 import pytest
 
-from examples.records import TRAINING
 from scaling.large_batches.plan import Study, choose, next_factor, run_of
 from scaling.registry.update_rule import Technique
 
-STUDY = Study(**TRAINING)
+STUDY = Study()
 
 
 def rates(factor, epochs=1, at=160, **options):

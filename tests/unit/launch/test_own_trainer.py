@@ -236,21 +236,7 @@ def test_frames_of_a_bar_are_one_line(capsys):
     assert shown == ["50%| {}"] * 4 + ["2%|done", "9%|"]
 
 
-def test_start_up_is_unknown_without_seconds():
-    source = (
-        "import time\nfor n in range(4): time.sleep(0.01); print('{\"epoch\": %d}' % n, flush=True)"
-    )
-    assert of(source)["startup"] is None
-
-
 def test_folder_of_a_run_is_empty_and_named(tmp_path):
     source = "import os, sys; open(os.environ['SCALING_FOLDER'] + '/last', 'x'); open('here', 'w')"
     assert of(source)["training"]["written"] == ["here"]
     assert of(source)["training"]["written"] == ["here"] and (tmp_path / FOLDER / "last").exists()
-
-
-def test_hang_says_since_when_it_is_silent():
-    # A shell starts at once under load, too.
-    command = "sh -c 'echo begun {gpus} {batch_size}; exec sleep 60'"
-    record = own_trainer.run(spec_of(command, time_limit_seconds=2), Path("files"))
-    assert re.search(r"silent since [01]\.", record["message"])

@@ -13,8 +13,6 @@ import yaml
 from examples import stored
 from examples.configurations import section
 from examples.stored import FLAGSHIP, ROOT
-from scaling.claims.accuracy import best
-from scaling.core import statistics
 from scaling.core.grid import CELL_KEYS
 from scaling.report import provenance
 
@@ -25,11 +23,6 @@ CLASSES = re.compile(r"^\| (\d+) \| ([\d.]+) \|" + r" ([^|]+) \|" * 5 + "$", re.
 REMEDY = re.compile(r"^\| [^|]+ \| `(\w+)` \| (.*) \|$", re.MULTILINE)
 
 study = cache(stored.study)
-
-
-def prose(study):
-    """What is said on a study, in one line."""
-    return " ".join(section(study).split())
 
 
 def seconds(study_name):
@@ -159,19 +152,6 @@ def test_accuracies_in_findings_are_those_of_the_records():
         assert cells.split(" | ") == list(found), remedy
 
 
-def test_prose_on_two_h100_has_the_records_figures():
-    one, two = study(FLAGSHIP).trained_to_accuracy.sort_values("gpus").itertuples()
-    lab = study(FLAGSHIP).speedup.query("recipe == 'plain' and strategy == 'ddp'")
-    ends = "{0.training_seconds_min:.2f} to {0.training_seconds_max:.2f} s".format
-    whole = "{:.2f}, {:.2f} and {:.2f} times".format(*lab["speedup"].iloc[2:])
-    for words in (
-        f"takes {ends(two)} on two GPUs** and {ends(one)} on one",
-        f"{one.training_seconds / two.training_seconds:.2f} times as fast",
-        f"{lab['speedup'].iloc[1]:.2f} (1.20 to 2.24), {whole} as fast",
-    ):
-        assert words in prose(FLAGSHIP)
-
-
 def test_prose_on_two_h200_has_the_records_figures():
     shown = study(SHOWN)
     lab = shown.speedup.query("recipe == 'plain' and strategy == 'ddp' and speedup.notna()")
@@ -194,27 +174,3 @@ def test_prose_on_two_h200_has_the_records_figures():
     assert f"`tuned` for at most {100 * used['loading_share'].max():.1f} %" in README
     (idle,) = parts.query("strategy == 'dp' and batch_size == 128")["idle_besides_share"]
     assert f"both GPUs idle for\n  {100 * idle:.0f} % of the epoch" in README
-
-
-def test_prose_on_large_batches_has_the_records_figures():
-    found, said = study("h200-large-batches"), prose("h200-large-batches")
-    sgd = best(found.remedies, 128, sgd=True).remedy
-
-    def chosen(remedy, batch):
-        own = found.convergence.query("chosen and remedy == @remedy and global_batch == @batch")
-        return own["test_accuracy"].tolist()
-
-    for batch, other, words in (
-        (2048, (sgd, 128), "{mean:.1f} points above the best plain SGD"),
-        (8192, (sgd, 128), "{mean:.1f} points to the best SGD are left there"),
-        (32768, (sgd, 128), "left there, {mean:.1f} at 32768"),
-        (2048, ("muon_slow_sgd", 128), "gap is left from 2048 on: {mean:.1f} points"),
-        (8192, ("none", 128), "(+{mean:.1f} points, −{low:.1f} to +{high:.1f})"),
-    ):
-        ours = chosen(best(found.remedies, batch).remedy, batch)
-        apart = statistics.difference(chosen(*other), ours)
-        points = {name: 100 * abs(getattr(apart, name)) for name in ("mean", "low", "high")}
-        assert words.format(**points) in said, words
-    (run,) = found.trained_to_accuracy.itertuples()
-    assert f"{run.training_seconds:.1f} s on one H200" in said and run.reached == run.seeds == 5
-    assert f"({100 * run.test_accuracy_min:.1f} to {100 * run.test_accuracy_max:.1f} %)" in said

@@ -53,21 +53,6 @@ def test_missing_parts_of_commands_name_no_key_of_the_grid():
     assert of_page.unit_of(cells) == "tokens"
 
 
-def test_page_of_a_command_explains_only_what_it_shows(tmp_path):
-    lay_out(tmp_path, "command")
-    page = render(tmp_path, "command")
-    for shown in (
-        "efficiency",
-        "data wait",
-        "step of a rank, ms",
-        "weak scaling",
-        "95 % intervals",
-    ):
-        assert shown in page.text
-    for term in ("copies to the GPU", "xposed messages", "nccl", " peak", "Energy is"):
-        assert term not in page.text
-
-
 def test_every_part_of_the_report_has_its_tables():
     assert set(PARTS) == {one.name for one in QUESTIONS} | {"where", "limits", "gpus"}
 

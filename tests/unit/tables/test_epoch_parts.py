@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from examples import stored
-from examples.claim_study import derived
-from examples.records import GRADIENT_BYTES, epoch, record, timing_row, timing_table
+from examples.records import GRADIENT_BYTES, derived, epoch, record, timing_row, timing_table
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import measurements, schema

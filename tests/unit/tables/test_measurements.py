@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from examples.claim_study import derived
-from examples.records import epoch, record, timing_row, timing_table
+from examples.records import derived, epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
 from scaling.tables.measurements import costs, interconnect
 from scaling.tables.timing import provenance

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from examples.claim_study import claims, derived
-from examples.records import epoch, record, runs_of, timing_row, timing_table
+from examples.records import claims, derived, epoch, record, runs_of, timing_row, timing_table
 from scaling.claims import scaling
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import ratios

@@ -7,14 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace as Of
 
 import pytest
 import yaml
 
 from scaling.core import environment, files
 from scaling.core.grid import Cell
-from scaling.terminal import progress
 from scaling.terminal.state import DurationEstimates
 
 STORED = Path(__file__).parents[3] / "studies/h100x2"
@@ -101,22 +99,3 @@ def test_status_has_a_dash_where_nothing_is_planned(tmp_path, monkeypatch):
     files.write_text(Path("results/config.yaml"), yaml.safe_dump(config))
     rows = [line.split() for line in status().splitlines() if " plain " in line]
     assert [row[-1] for row in rows] == ["-", "waiting", "waiting"]
-
-
-BUSY = {"severity": "odd", "host": "vm", "gpu": "", "message": "others use 2 cores"}
-
-
-def test_machine_check_is_named_and_says_its_findings_once(tmp_path, monkeypatch):
-    made, said = progress.Progress.__new__(progress.Progress), []
-    made._records, made._warned = tmp_path, []
-    monkeypatch.setattr(progress, "say", said.append)
-    for findings in ([], [BUSY, BUSY | {"host": "vm2"}]):
-        check = {"check": "warn", "hosts": [], "gpus": [], "findings": findings, "environment": {}}
-        progress.CHECK.write(tmp_path / "check.json", check)
-        for _ in range(2):
-            made._warn(Path("check.json"))
-    assert said == ["Machine check: vm: others use 2 cores. And 1 more: machine.csv."]
-    made._places = {0: [Path("check.json")]}
-    for repeat, name in (("", "machine check"), ("/repeat~1", "machine check, repeat 1")):
-        made._jobs = {0: Of(rule=Of(name="machine_check"), wildcards={"repeat": repeat})}
-        assert made._outcome(0) == name

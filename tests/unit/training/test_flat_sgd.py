@@ -122,12 +122,6 @@ def pair(tmp_path_factory):
     return lambda case: models[CASES.index(case)]
 
 
-def test_three_shards_take_the_steps_of_one(tmp_path):
-    (found,), expected = trained(tmp_path, 3, [(FlatShards, None, 1, "sgd")]), resnet()
-    take_steps(flat_sgd(expected, 1), range(3), 2)
-    assert_equal_parameters(found, expected)
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_two_ranks_take_the_steps_of_one(pair, case):
     (_, dtype, parts, rule), expected = case, resnet()

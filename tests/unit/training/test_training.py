@@ -234,13 +234,6 @@ def test_a_model_is_evaluated_by_its_running_statistics():
     assert found["test_loss"] == pytest.approx(math.log(math.e + 2) - 1, abs=1e-4)
 
 
-def test_last_batch_is_compiled_from_a_share_of_images():
-    prepared = {(50_000, 8192): [8192], (12_500, 8192): [8192, 4308], (96, 32): [32]}
-    for (samples, batch_size), sizes in (prepared | {(100, 95): [95, 5], (100, 96): [96]}).items():
-        all_sizes = resident._batch_sizes(samples, batch_size)
-        assert sum(all_sizes) == samples and resident._sizes_to_compile(all_sizes) == sizes
-
-
 def test_recipe_applies_a_techniques_schedule_and_rates(images, monkeypatch):
     """40 images in batches of 30 over four epochs."""
     options = {"muon": 0.2, "warmup_share": 0.25, "decay": "linear", "label_smoothing": 0.1}
