@@ -18,32 +18,26 @@ layer's outputs after its ReLU: values that are clamped to -128 become zero in t
 and max pooling only compare integers. The logits are int8, too, or the last accumulator divided by
 S. With one scale per output channel, w_s, S and o are vectors; S · o is still one number.
 
-Every module computes in the type of its input. Floats that hold integers simulate the integer
-network, fast on any device. Integers stay integers from image to logits: int8 values are
-multiplied and summed in int32, then requantized to int8 by an int64 product and a shift. The sum
-cannot overflow, as a layer whose worst case exceeds int32 is an error. A float bias is added in
-float64. `exactness` counts the logits in which floats and integers differ.
+Integers are computed as float64, which holds all int32 sums and their products exactly, on any
+device. A layer whose worst case exceeds int32 is an error.
 """
 
 import copy
 import math
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.quantization.integers import (
     Layer,
-    Requantization,
     along_channels,
-    integer_products,
+    fixed_point,
     qmax,
     round_weights,
     symmetric_scale,
@@ -109,70 +103,55 @@ class QuantizedImages(nn.Module):
         return to_integers(images, self.scale, self.bits)
 
 
-@dataclass(frozen=True)
-class Quantizer:
-    """Options to quantize a network; `calibration` has the output ranges of the float network.
-
-    Activations have `bits` bits.
-    """
-
-    scheme: Scheme
-    calibration: Calibration
-    bits: int
-
-    def scale(self, name: str, bits: int) -> float:
-        """Return the scale that maps the largest |output| of module `name` to the last level."""
-        of = "the calibration images" if name == IMAGES else f"the outputs of {name}"
-        return symmetric_scale(max(map(abs, self.calibration[name])), of, bits)
-
-
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer whose inputs are integers of scale `input_scale`.
+    """A convolution or linear layer that multiplies integers of scale `input_scale`.
 
-    Outputs are integers of `bits` bits, which `requantization` brings to `scale`. If `bits` and
-    `scale` are None, outputs are floats: the accumulator divided by its scale S,
-    `accumulator_scale` [outputs]. `weight` is int8 with `scales`. `bias` [outputs] is int32 or
-    float64, in levels of the accumulator. `accumulator_bound` is the largest |products + bias| for
-    any integer input. A deliberate mistake of the scheme also changes these scales.
+    `products` is the layer with integer weights, of `scales`, and without its bias. `bias`
+    [outputs] is in levels of the accumulator, whose scale S is `accumulator_scale` [outputs].
+    Outputs are integers of `bits` bits, after multiplication by `factor` [outputs]; `largest` is
+    the float layer's largest |output|. If `bits` is None, outputs are floats: the accumulator
+    divided by S. `accumulator_bound` is the largest |products + bias| for any integer input. A
+    deliberate mistake of the scheme changes these scales; one of them needs `images_scale`.
     """
 
     def __init__(
         self,
-        quantizer: Quantizer,
+        scheme: Scheme,
         name: str,
         layer: Layer,
         input_scale: float,
+        images_scale: float,
         bits: int | None,
-        scale: float | None,
+        largest: float,
     ) -> None:
         super().__init__()
-        self.name, self.input_scale, self.input_bits = name, input_scale, quantizer.bits
-        self.convolution: dict[str, Any] | None = None
-        if isinstance(layer, nn.Conv2d):
-            assert layer.groups == 1 and layer.dilation == (1, 1)
-            self.convolution = {"stride": layer.stride, "padding": layer.padding}
-        self.weight, self.scales = round_weights(name, layer, quantizer.scheme)
+        self.name, self.input_scale, self.bits = name, input_scale, bits
+        weight, self.scales = round_weights(name, layer, scheme)
         self.accumulator_scale = accumulator = self.scales.flatten() * input_scale
-        mistakes = quantizer.scheme.mistakes
-        if "no_product" in mistakes:
-            accumulator = self.scales.flatten() * quantizer.scale(IMAGES, quantizer.bits)
-        bias_scale = torch.ones_like(accumulator) if "bias_unscaled" in mistakes else accumulator
-        if "bias_scale" in mistakes:
+        if "no_product" in scheme.mistakes:
+            accumulator = self.scales.flatten() * images_scale
+        bias_scale = accumulator
+        if "bias_unscaled" in scheme.mistakes:
+            bias_scale = torch.ones_like(accumulator)
+        if "bias_scale" in scheme.mistakes:
             bias_scale = qmax(32) / bias_scale
         assert layer.bias is not None
         self.bias = layer.bias.detach().double() * bias_scale
-        if quantizer.scheme.bias == "int32":
-            self.bias = to_integers(self.bias, 1, 32).int()
-        self.requantization = None
-        if bits and scale:
-            last = qmax(bits)
-            if "255_for_127" in mistakes:
+        if scheme.bias == "int32":
+            self.bias = to_integers(self.bias, 1, 32)
+        self.products = layer
+        layer.weight, layer.bias = nn.Parameter(weight, requires_grad=False), None
+        self.factor = None
+        if bits:
+            last, scale = qmax(bits), symmetric_scale(largest, f"the outputs of {name}", bits)
+            if "255_for_127" in scheme.mistakes:
                 scale *= (2 * last + 1) / last
-            if "activation_scale" in mistakes:
+            if "activation_scale" in scheme.mistakes:
                 scale = last**2 / scale
-            self.requantization = Requantization(scale / accumulator, bits, name)
-        largest = self.weight.double().flatten(1).abs().sum(dim=1) * (qmax(quantizer.bits) + 1)
-        self.accumulator_bound = math.ceil((largest + self.bias.double().abs()).max().item())
+            self.factor = fixed_point(scale / accumulator, name)
+        assert scheme.activation_bits is not None
+        sums = weight.flatten(1).abs().sum(dim=1) * (qmax(scheme.activation_bits) + 1)
+        self.accumulator_bound = math.ceil((sums + self.bias.abs()).max().item())
         if self.accumulator_bound > qmax(32):
             raise UserError(
                 f"{name} could add up to {self.accumulator_bound:.3g}, more than an int32 holds: "
@@ -182,33 +161,22 @@ class QuantizedLayer(nn.Module):
     @property
     def passed_scale(self) -> float:
         """Return S · o, the accumulated scale of integer outputs; 1 if outputs are floats."""
-        if self.requantization is None:
-            return 1.0
-        return float((self.accumulator_scale * self.requantization.factor)[0])
+        return 1.0 if self.factor is None else float((self.accumulator_scale * self.factor)[0])
 
     def accumulate(self, inputs: Tensor) -> Tensor:
-        """Return products plus bias, [n, outputs, …]: float64, exact up to 2^53, for float inputs.
+        """Return products plus bias, float64 [n, outputs, …], exact up to 2^53.
 
-        Integer inputs give int32, or float64 with a float bias. A convolution library may choose
-        Winograd's or Fourier's method, whose intermediate values are not integers; their error in
-        float64 is far below 1/2, and rounding removes it.
+        A convolution library may choose Winograd's or Fourier's method, whose intermediate values
+        are not integers; their error in float64 is far below 1/2, and rounding removes it.
         """
-        weight = self.weight.to(inputs.device)
-        if not inputs.is_floating_point():
-            sums = integer_products(inputs, weight, self.convolution)
-        elif self.convolution is None:
-            sums = inputs.double() @ weight.double().T
-        else:
-            sums = functional.conv2d(inputs.double(), weight.double(), **self.convolution).round_()
+        sums: Tensor = self.products(inputs).round_()
         return sums + along_channels(self.bias, sums)
 
     def forward(self, inputs: Tensor) -> Tensor:
         accumulator = self.accumulate(inputs)
-        if self.requantization is None:
+        if self.factor is None or self.bits is None:
             return accumulator / along_channels(self.accumulator_scale, accumulator)
-        passed: Tensor = self.requantization(accumulator)
-        # A float bias makes floats of integers.
-        return passed if inputs.is_floating_point() else passed.to(self.requantization.dtype)
+        return to_integers(accumulator, along_channels(self.factor, accumulator), self.bits)
 
 
 def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
@@ -230,31 +198,16 @@ def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn
             weight, scales = round_weights(name, layer, scheme)
             layer.weight.copy_(weight / scales)
         return copied
-    logits = None if scheme.logits == "float" else 8
-    quantizer = Quantizer(scheme, calibration, scheme.activation_bits)
-    points, received = observer_points(network), quantizer.scale(IMAGES, quantizer.bits)
-    images = QuantizedImages(received, quantizer.bits)
+    bits, points = scheme.activation_bits, observer_points(network)
+    largest = {name: max(map(abs, ends)) for name, ends in calibration.items()}
+    received = images = symmetric_scale(largest[IMAGES], "the calibration images", bits)
     for name, layer in layers(copied).items():
-        bits = logits if name == [*points][-1] else quantizer.bits
-        scale = quantizer.scale(points[name], bits) if bits else None
-        quantized = QuantizedLayer(quantizer, name, layer, received, bits, scale)
+        if name == [*points][-1]:
+            bits = None if scheme.logits == "float" else 8
+        quantized = QuantizedLayer(
+            scheme, name, layer, received, images, bits, largest[points[name]]
+        )
         copied.set_submodule(name, quantized)
         received = quantized.passed_scale
-    return nn.Sequential(OrderedDict(quantize=images, network=copied)).eval()
-
-
-@torch.no_grad()
-def exactness(
-    quantized: nn.Module, batches: Iterable[Tensor], device: torch.device
-) -> dict[str, int]:
-    """Return the number of `logits`, and how many are `differing` between integers and floats.
-
-    Integers are computed on `device`; floats that hold integers, on the device of `batches`.
-    """
-    entrance, network = quantized.children()
-    logits = differing = 0
-    for batch in batches:
-        logits_of_batch = network(entrance(batch).to(device, torch.int8)).cpu().double()
-        logits += logits_of_batch.numel()
-        differing += int((logits_of_batch != quantized(batch).cpu().double()).sum())
-    return {"logits": logits, "differing": differing}
+    entrance = QuantizedImages(images, scheme.activation_bits)
+    return nn.Sequential(OrderedDict(quantize=entrance, network=copied)).eval()

@@ -65,11 +65,11 @@ class VariantEvaluation(DataOptions):
 def measure(
     network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int, counted: bool
 ) -> dict[str, Any]:
-    """Return accuracy, bit-exactness, bytes and layers of a quantized copy of `network`.
+    """Return accuracy, bytes and layers of a quantized copy of `network`.
 
     The `chosen` training images calibrate the copy, unless a mistake in `scheme` replaces them;
-    `training_checksum` is the checksum of `chosen`. Noise is measured on test images. `exactness`
-    is None if only weights are quantized. If `counted`, the record has histograms.
+    `training_checksum` is the checksum of `chosen`. Noise is measured on test images. If `counted`,
+    the record has histograms.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -93,13 +93,10 @@ def measure(
         # With the scale of the images.
         "packed_bytes": sum(row["packed_bytes"] for row in rows) + 4 * is_integer,
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
-        "exactness": None,
         "input": None,
         "layers": rows,
     }
     if is_integer:
-        # GPUs have no max pooling of int8.
-        record["exactness"] = int8.exactness(quantized, test.batches(), torch.device("cpu"))
         noise, clipped = (_noise(network, quantized, of.batches()) for of in (test, chosen))
 
         def seen(name: str, ends: str, sqnr: str) -> dict[str, Any]:
@@ -141,7 +138,7 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
     the quantized `largest_bias`, `bias_error_steps` the largest |quantized bias - S · float bias|.
     """
     assert floats.bias is not None
-    bias, rule = floats.bias.double(), layer.requantization
+    bias, factor = floats.bias.double(), layer.factor
     at = bias.abs().argmax()
     return {
         "input_scale": layer.input_scale,
@@ -149,8 +146,8 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
         "largest_bias": bias[at].item(),
         "bias_steps": float(layer.bias[at].item()),
         "bias_error_steps": (layer.bias - bias * layer.accumulator_scale).abs().max().item(),
-        "output_scale": rule.factor[0].item() if rule else None,
-        "top_step": layer.passed_scale * largest if rule else None,
+        "output_scale": None if factor is None else factor[0].item(),
+        "top_step": None if factor is None else layer.passed_scale * largest,
         "accumulator_bound": layer.accumulator_bound,
     }
 
@@ -165,8 +162,8 @@ def _noise(
     entrance, points = quantized.get_submodule("quantize"), int8.observer_points(network)
     takes: dict[str, Any] = {int8.IMAGES: (entrance.scale, entrance.bits)}
     for name, layer in int8.quantized_layers(quantized).items():
-        if layer.requantization:
-            takes[name] = layer.passed_scale, layer.requantization.bits
+        if layer.bits:
+            takes[name] = layer.passed_scale, layer.bits
     sums = {name: torch.zeros(4, dtype=torch.float64) for name in takes}
     for batch in batches:
         passed = int8.outputs(network, batch)
@@ -212,7 +209,9 @@ def distributions(
         places += [(name, "after_relu", point)] if point != name else []
     for name, layer in layers.items():
         scale = layer.scales.flatten()[0].item()
-        count(name, "weights", scale, network.get_parameter(f"{name}.weight"), layer.weight)
+        count(
+            name, "weights", scale, network.get_parameter(f"{name}.weight"), layer.products.weight
+        )
     for batch in batches:
         floats = int8.outputs(network, batch)
         integers = int8.outputs(copied, entrance(batch))

@@ -46,7 +46,7 @@ def quantization(documents: list[Row]) -> pd.DataFrame:
         for one in (first, *others):
             row = one["environment"] | one | one["scheme"] | {"stage": one["variant"]}
             row |= {"mistake": "+".join(row["mistakes"]), f"mean_{ERROR}": errors[row["stage"]]}
-            rows.append(row | {"logits_compared": (one["exactness"] or {}).get("logits")})
+            rows.append(row)
     table = schema.frame("quantization", rows)
     return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])
 

@@ -83,7 +83,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
             test_images standard_error_points packed_bytes float32_bytes compression weight_bits
             activation_bits bias:text logits:text weight_scales:text mistake:text
-            calibration_images logits_compared mean_standard_error_points
+            calibration_images mean_standard_error_points
             cpu:text commit:text""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
             weight_minimum weight_maximum weight_sqnr_db input_scale accumulator_scale

@@ -176,7 +176,7 @@ class Synchronization(types.Record):
 
 
 Exactness = Annotated[dict[Literal["logits", "differing"], types.Whole], Len(2, 2)]
-"""Number of logits computed both in integers and in floats, and how many of them differ."""
+"""Numbers of logits computed in integers and in floats, and of differing ones (before 8.2)."""
 Classes = Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
 """Class indices of all test images, encoded as text by `core.paired_accuracy.encode`."""
 Counts = Annotated[dict[Literal["bin_edges", "counts"], list[types.Number]], Len(2, 2)]
@@ -257,7 +257,7 @@ class VariantRecord(Accuracy, SeedRecord):
     training_checksum: str
     packed_bytes: types.Positive
     float32_bytes: types.Positive
-    exactness: Exactness | None
+    exactness: NotRequired[Exactness | None]
     input: Entrance | None
     layers: Annotated[list[Layer], Len(1)]
     histograms: NotRequired[list[Histogram]]
