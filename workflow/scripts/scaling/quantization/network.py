@@ -198,7 +198,8 @@ def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn
             weight, scales = round_weights(name, layer, scheme)
             layer.weight.copy_(weight / scales)
         return copied
-    bits, points = scheme.activation_bits, observer_points(network)
+    bits: int | None = scheme.activation_bits
+    points = observer_points(network)
     largest = {name: max(map(abs, ends)) for name, ends in calibration.items()}
     received = images = symmetric_scale(largest[IMAGES], "the calibration images", bits)
     for name, layer in layers(copied).items():
