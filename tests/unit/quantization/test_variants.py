@@ -11,7 +11,7 @@ from scaling.config.scheme import MISTAKES, Scheme
 from scaling.core.errors import UserError
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights, save_weights
-from scaling.quantization.variant import decibels, measure
+from scaling.quantization.variant import measure
 from scaling.tables.quantization import revealed_by
 
 BOTH = "activation_scale+bias_unscaled"
@@ -74,13 +74,9 @@ def test_invalid_evaluation_is_refused(quantized_digits):
 def test_correct_variant_keeps_every_invariant(records):
     sound = records[""]
     json.dumps(sound, allow_nan=False)
-    assert decibels(100.0, 1.0) == 20
-    assert sound["input"]["clipped_share_calibration"] == 0
     for row in sound["layers"]:
         assert row["top_step"] == pytest.approx(127, rel=1e-6)
-        assert row["clipped_share_calibration"] == 0
         assert row["bias_error_steps"] <= 0.5
-        assert min(row["weight_sqnr_db"], row["sqnr_after_relu_db"]) >= 30, row["layer"]
         assert row["accumulator_bound"] < 2**31
     assert revealed_by([sound], [sound]) == []
 
@@ -88,14 +84,14 @@ def test_correct_variant_keeps_every_invariant(records):
 @pytest.mark.parametrize(
     ("mistake", "expected"),
     [
-        ("activation_scale", {"accuracy", "SQNR", "clipped share", "S·o·max"}),
+        ("activation_scale", {"accuracy", "S·o·max"}),
         ("bias_scale", {"bias"}),
-        ("255_for_127", {"SQNR", "clipped share", "S·o·max"}),
+        ("255_for_127", {"S·o·max"}),
         ("bias_unscaled", {"bias"}),
-        ("no_product", {"SQNR", "S·o·max", "bias"}),
-        ("one_image", {"clipped share", "calibration checksum"}),
+        ("no_product", {"S·o·max", "bias"}),
+        ("one_image", {"calibration checksum"}),
         ("test_data", {"calibration checksum"}),
-        (BOTH, {"accuracy", "SQNR", "clipped share", "S·o·max", "bias"}),
+        (BOTH, {"accuracy", "S·o·max", "bias"}),
     ],
 )
 def test_every_mistake_is_revealed(records, mistake, expected):

@@ -1,10 +1,5 @@
-"""Make quantized variants of the trained tutorial CNN, and measure them layer by layer.
+"""Make quantized variants of the trained tutorial CNN, and measure them layer by layer."""
 
-Noise is given as SQNR = 10 · log10(Σ x² / Σ (x - x̂)²) in dB: x is a value of the float32 network,
-x̂ the same value quantized and converted back, in one layer alone.
-"""
-
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,7 +18,7 @@ from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images, predict
 from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import network as int8
-from scaling.quantization.integers import Layer, packed_bytes, round_weights, to_integers
+from scaling.quantization.integers import WORD_BYTES, Layer, packed_bytes, round_weights
 
 
 class VariantEvaluation(DataOptions):
@@ -68,13 +63,11 @@ def measure(
     """Return accuracy, bytes and layers of a quantized copy of `network`.
 
     The `chosen` training images calibrate the copy, unless a mistake in `scheme` replaces them;
-    `training_checksum` is the checksum of `chosen`. Noise is measured on test images. If `counted`,
-    the record has histograms.
+    `training_checksum` is the checksum of `chosen`. If `counted`, the record has histograms.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
     images = images.sample(1, seed) if "one_image" in scheme.mistakes else images
-    points = int8.observer_points(network)
     calibration = int8.calibrate(network, images.batches()) if is_integer else {}
     quantized = int8.quantize(network, scheme, calibration)
     classes = {
@@ -82,7 +75,8 @@ def measure(
         "float32": predict(network, test),
         "variant": predict(quantized, test),
     }
-    rows = [_weight_row(name, layer, scheme) for name, layer in int8.layers(network).items()]
+    floats = int8.layers(network)
+    rows = [_weight_row(name, layer, scheme) for name, layer in floats.items()]
     record: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * float((classes["float32"] == test.labels).mean())},
         **paired_accuracy.paired(*classes.values()),
@@ -91,41 +85,32 @@ def measure(
         "calibration_checksum": images.checksum() if is_integer else None,
         "training_checksum": chosen.checksum(),
         # With the scale of the images.
-        "packed_bytes": sum(row["packed_bytes"] for row in rows) + 4 * is_integer,
+        "packed_bytes": sum(row["packed_bytes"] for row in rows) + WORD_BYTES * is_integer,
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
         "input": None,
         "layers": rows,
     }
     if is_integer:
-        noise, clipped = (_noise(network, quantized, of.batches()) for of in (test, chosen))
-
-        def seen(name: str, ends: str, sqnr: str) -> dict[str, Any]:
-            share = {"clipped_share_calibration": clipped[name][1]}
-            return {ends: [*calibration[points[name]]], sqnr: noise[name][0], **share}
-
+        ranges = {name: calibration[at] for name, at in int8.observer_points(network).items()}
         for row, (name, layer) in zip(rows, int8.quantized_layers(quantized).items(), strict=True):
-            largest = max(map(abs, calibration[points[name]]))
-            row |= _scale_row(layer, int8.layers(network)[name], largest)
-            row |= seen(name, "output_range", "sqnr_after_relu_db")
+            row["output_range"] = [*ranges[name]]
+            row |= _scale_row(layer, floats[name], max(map(abs, ranges[name])))
         scale = quantized.get_submodule("quantize").scale
-        record["input"] = {"scale": scale, **seen(int8.IMAGES, "range", "sqnr_db")}
+        record["input"] = {"scale": scale, "range": [*ranges[int8.IMAGES]]}
         if counted:
             record["histograms"] = distributions(network, quantized, test.batches())
     return record
 
 
 def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
-    """Return bits, smallest scale, range, SQNR (dB) and bytes of one layer's weights."""
-    bits, weight = scheme.weight_bits, layer.weight
-    rounded, scales = round_weights(name, layer, scheme)
-    error = weight - rounded / scales
+    """Return bits, smallest scale, range and bytes of one layer's weights."""
+    weight, (rounded, scales) = layer.weight, round_weights(name, layer, scheme)
     return {
         "layer": name,
-        "weight_bits": bits,
+        "weight_bits": scheme.weight_bits,
         "weight_scale": scales.min().item(),
         "weight_range": [weight.min().item(), weight.max().item()],
-        "weight_sqnr_db": decibels(weight.square().sum().item(), error.square().sum().item()),
-        "packed_bytes": packed_bytes(rounded, scales, bits),
+        "packed_bytes": packed_bytes(rounded, scales, scheme.weight_bits),
         "float32_bytes": 4 * (weight.numel() + len(weight)),
     }
 
@@ -144,45 +129,12 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
         "input_scale": layer.input_scale,
         "accumulator_scale": layer.accumulator_scale[0].item(),
         "largest_bias": bias[at].item(),
-        "bias_steps": float(layer.bias[at].item()),
+        "bias_steps": layer.bias[at].item(),
         "bias_error_steps": (layer.bias - bias * layer.accumulator_scale).abs().max().item(),
         "output_scale": None if factor is None else factor[0].item(),
         "top_step": None if factor is None else layer.passed_scale * largest,
         "accumulator_bound": layer.accumulator_bound,
     }
-
-
-def _noise(
-    network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
-) -> dict[str, tuple[float | None, float | None]]:
-    """Return (SQNR in dB, share of clipped values), for the images and for each layer's outputs.
-
-    Outputs of `network` are rounded at the scales of `quantized`. Float outputs have (None, None).
-    """
-    entrance, points = quantized.get_submodule("quantize"), int8.observer_points(network)
-    takes: dict[str, Any] = {int8.IMAGES: (entrance.scale, entrance.bits)}
-    for name, layer in int8.quantized_layers(quantized).items():
-        if layer.bits:
-            takes[name] = layer.passed_scale, layer.bits
-    sums = {name: torch.zeros(4, dtype=torch.float64) for name in takes}
-    for batch in batches:
-        passed = int8.outputs(network, batch)
-        for name, (scale, bits) in takes.items():
-            values = passed[points[name]].double()
-            integers, unbounded = to_integers(values, scale, bits), (values * scale).round()
-            errors, ones = values - integers / scale, torch.ones_like(values)
-            parts = values.square(), errors.square(), (integers != unbounded).double(), ones
-            sums[name] += torch.stack([part.sum() for part in parts]).cpu()
-    noise: dict[str, tuple[float | None, float | None]] = dict.fromkeys(points, (None, None))
-    for name, of in sums.items():
-        signal, error, outside, count = of.tolist()
-        noise[name] = decibels(signal, error), outside / count
-    return noise
-
-
-def decibels(signal: float, error: float) -> float | None:
-    """Return the ratio of two powers in dB; None if one of them is 0."""
-    return 10 * math.log10(signal / error) if signal > 0 and error > 0 else None
 
 
 @torch.no_grad()

@@ -18,11 +18,7 @@ ERROR = "standard_error_points"
 MEANS = ["agreement_percent", "packed_bytes", "compression"]
 STANDARD_ERRORS = 2.0
 """Half the width of a 95 % interval in standard errors; a mean difference below it is noise."""
-DIAGNOSTICS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
-    # A layer has at least twice the noise.
-    "SQNR": ("sqnr_after_relu_db", lambda wrong, right: wrong < right - 3.0),
-    # Training images are clipped although the levels should cover them.
-    "clipped share": ("clipped_share_calibration", lambda wrong, right: wrong > right),
+SIGNS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
     # The largest value is further from the last level than rounding allows.
     "S·o·max": ("top_step", lambda wrong, right: abs(wrong / right - 1) > 1e-5),
     # A quantized bias is more than half a level from b · S.
@@ -59,7 +55,7 @@ def quantization_layers(documents: list[Row]) -> pd.DataFrame:
         if images := document["input"]:
             output = {"output_scale": images["scale"], "output_range": images["range"]}
             output["top_step"] = images["scale"] * max(map(abs, images["range"]))
-            first = [{"layer": "images", "sqnr_after_relu_db": images["sqnr_db"]} | output]
+            first = [{"layer": "images"} | output]
         for layer in [*first, *document["layers"]]:
             row = {"seed": document["seed"], "stage": document["variant"], **layer}
             for name in ("weight", "output"):
@@ -124,9 +120,9 @@ def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
     points, error = _difference(mistaken, correct).values()
     if points < -STANDARD_ERRORS * error:
         signs.append("accuracy")
-    for name, (field, tells) in DIAGNOSTICS.items():
+    for name, (field, tells) in SIGNS.items():
         values = (
-            [layer.get(field) for one in each for layer in (one["input"], *one["layers"])]
+            [layer[field] for one in each for layer in one["layers"]]
             for each in (mistaken, correct)
         )
         if any(tells(*pair) for pair in zip(*values, strict=True) if None not in pair):

@@ -86,8 +86,8 @@ COLUMNS: dict[str, dict[str, str]] = {
             calibration_images mean_standard_error_points
             cpu:text commit:text""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
-            weight_minimum weight_maximum weight_sqnr_db input_scale accumulator_scale
-            bias_error_steps output_scale output_minimum output_maximum top_step sqnr_after_relu_db
+            weight_minimum weight_maximum input_scale accumulator_scale
+            bias_error_steps output_scale output_minimum output_maximum top_step
             accumulator_bound packed_bytes float32_bytes largest_bias bias_steps""",
         "quantization_histograms": """seed stage:text layer:text quantity:text values:text scale
             bin_low bin_high count""",

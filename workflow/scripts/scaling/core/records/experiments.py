@@ -213,7 +213,7 @@ class Options(TypedDict):
 
 @types.opened
 class Entrance(TypedDict):
-    """Quantization of input images: `scale` (levels per unit), range, clipped share, SQNR (dB)."""
+    """Quantization of input images: `scale` (levels per unit) and range."""
 
     scale: types.Amount
     range: types.Pair
@@ -232,8 +232,6 @@ class Layer(TypedDict):
     # What tells a mistake.
     bias_error_steps: NotRequired[types.Amount]
     top_step: NotRequired[types.Amount | None]
-    clipped_share_calibration: NotRequired[types.Fraction | None]
-    sqnr_after_relu_db: NotRequired[types.Number | None]
 
 
 class Histogram(TypedDict):
