@@ -1,8 +1,7 @@
 """Train all large-batch techniques at one global batch, and write a record of each.
 
-Each technique is trained at several learning rates around the rate of its scaling rule, then with
-every seed at the rate with the lowest validation loss (or else training loss). One process trains
-all runs on one device, with a micro-batch for each GPU that would share the global batch.
+One process trains all runs on one device, with a micro-batch for each GPU that would share the
+global batch.
 """
 
 from pathlib import Path
@@ -21,7 +20,7 @@ from scaling.large_batches import experiment
 from scaling.large_batches.experiment import Experiment
 from scaling.large_batches.plan import Study
 from scaling.launch import lease
-from scaling.registry.update_rule import Technique, uneven
+from scaling.registry.update_rule import Technique
 
 OF_A_RUN = {"epochs", "seeds", "factors", "more_factors"}
 """Options of a study that determine which runs exist, but not the result of a run."""
@@ -44,10 +43,6 @@ def main(
     Each file is written when it is complete. Trainings in the folder `cache` are not repeated.
     """
     kind = environment.resolve_device(device)
-    for odd in uneven([global_batch], study.reference_batch, study.gpus):
-        raise UserError(
-            f"global batch {odd} cannot be shared by {study.gpus} GPUs: take a multiple of that"
-        )
     for problem in need_newer_gpu(kind, {"*": study.model_dump()}):
         raise UserError(problem)
     torch.set_num_threads(cpu_threads)
@@ -67,14 +62,14 @@ def main(
         # With a run's own options all that decides what it gives.
         identity = [code, study.model_dump(exclude=OF_A_RUN), facts, device_name, torch.__version__]
         trained = Experiment(study, dataset, global_batch, leased, cache, identity)
-        for name, found in trained.results(techniques):
+        for name, technique in techniques.items():
             document: Any = {
                 "remedy": name,
                 "global_batch": global_batch,
-                "options": techniques[name].model_dump(),
+                "options": technique.model_dump(),
                 "training": study.model_dump(),
                 "dataset": facts,
-                **found,
+                **trained.outcome(name, technique),
                 "environment": host_info | {"ended": environment.now()},
             }
             TECHNIQUE.write(technique_path(records, name, global_batch), document)

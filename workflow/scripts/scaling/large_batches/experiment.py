@@ -8,7 +8,6 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from scaling.large_batches.plan import (
     next_factor,
     run_of,
 )
-from scaling.launch import outcome
+from scaling.launch.outcome import classify, first_sentence
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
@@ -66,64 +65,48 @@ class Experiment:
         """Return the number of GPUs that share the global batch; micro-batches simulate them."""
         return gpus_of(self.global_batch, self.study.reference_batch, self.study.gpus)
 
-    def results(self, techniques: dict[str, Technique]) -> Iterator[tuple[str, Result]]:
-        """Yield (technique's name, status, message and result of its runs).
-
-        After an out-of-memory error, all remaining techniques get this error's status.
-        """
-        left, images = list(techniques), self._images(self.study.held_out_images > 0)
-        status = "infeasible"
-        message = f"the global batch is larger than the {images} training images"
+    def outcome(self, name: str, technique: Technique) -> Result:
+        """Return the fields `status`, `message` and `result` of a technique's record."""
+        failed: Result = {"status": "infeasible", "result": None}
+        if self.global_batch > (images := self._images(self.study.held_out_images > 0)):
+            message = f"the global batch is larger than the {images} training images"
+            return failed | {"message": message}
         try:
-            if self.global_batch <= images:
-                sweeps = {name: self._sweep(name, each) for name, each in techniques.items()}
-                for name, sweep in sweeps.items():
-                    result = self._result(name, techniques[name], sweep)
-                    yield name, {"status": "ok", "message": None, "result": result}
-                    left.remove(name)
+            return {"status": "ok", "message": None, "result": self._result(name, technique)}
         except Exception as error:
-            lack = outcome.classify(error)
-            if lack is None:
+            if (status := classify(error)) is None:
                 raise
-            status, message = lack, outcome.first_sentence(error)
-        for name in left:
-            yield name, {"status": status, "message": message, "result": None}
+            return failed | {"status": status, "message": first_sentence(error)}
 
     def _images(self, held_out: bool) -> int:
         """Return the number of training images; if `held_out`, without the validation set."""
         return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
-    def _sweep(self, name: str, technique: Technique) -> Sweep:
-        """Return the first seed's run for each factor, including those that `next_factor` adds.
+    def _result(self, name: str, technique: Technique) -> Result:
+        """Return the first seed's run for each factor, and runs of all seeds at the best factor.
 
-        The validation loss (without a validation set, the training loss) decides which factor is
-        best.
+        Factors include those that `next_factor` adds. `at_edge` is True if the best factor is the
+        smallest or largest of several.
         """
-        study, runs = self.study, Sweep()
+        study, sweep = self.study, Sweep()
         held_out = study.held_out_images > 0
         wanted = list(technique.factors or study.factors)
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
             factor = wanted.pop(0)
-            runs[factor] = self.run(name, technique, factor, study.seeds[0], held_out)
-            if not wanted and more and (following := next_factor(losses(runs))):
+            sweep[factor] = self.run(name, technique, factor, study.seeds[0], held_out)
+            if not wanted and more and (following := next_factor(losses(sweep))):
                 wanted, more = [following], more - 1
-        return dict(sorted(runs.items()))
-
-    def _result(self, name: str, technique: Technique, sweep: Sweep) -> Result:
-        """Return a technique's result: the runs of its sweep, and of all seeds at the best factor.
-
-        `at_edge` is True if the best factor is the smallest or largest of several.
-        """
-        factors, chosen = list(sweep), choose(losses(sweep))
-        seeds = self.study.seeds[0 if self.study.held_out_images else 1 :]
-        runs = [*sweep.values(), *(self.run(name, technique, chosen, seed) for seed in seeds)]
+        factors, best = sorted(sweep), choose(losses(sweep))
+        seeds = study.seeds[0 if held_out else 1 :]
+        runs = [sweep[factor] for factor in factors]
+        runs += [self.run(name, technique, best, seed) for seed in seeds]
         return {
             "gpus": self.gpus,
-            "chosen_factor": chosen,
-            "at_edge": len(factors) > 1 and chosen in (factors[0], factors[-1]),
+            "chosen_factor": best,
+            "at_edge": len(factors) > 1 and best in (factors[0], factors[-1]),
             "runs": [
-                run | {"chosen": run["factor"] == chosen and not run["held_out"]} for run in runs
+                run | {"chosen": run["factor"] == best and not run["held_out"]} for run in runs
             ],
         }
 
@@ -155,9 +138,9 @@ class Experiment:
         training loss is at least ln(classes), the loss of a constant prediction; else "".
         """
         started = time.perf_counter()
-        data = (
-            self.dataset.with_held_out(self.study.held_out_images) if run.held_out else self.dataset
-        )
+        data = self.dataset
+        if run.held_out:
+            data = data.with_held_out(self.study.held_out_images)
         classes, updates = len(data.classes), len(run.rates) // run.epochs
         torch.manual_seed(run.seed)
         model = ResNet18(self.study.model_width, classes).to(self.device)
@@ -194,12 +177,8 @@ class Experiment:
     def _spec(self, run: Run) -> RunSpec:
         """Return a run's parameters: one GPU trains the global batch in micro-batches."""
         on_gpu = self.device.type == "cuda"
-        switches = {
-            "channels_last": on_gpu,
-            "cuda_graph": on_gpu,
-            "precision": self.study.precision,
-        }
-        switches |= {"compile": False, "fused_norms": False}
+        switches = {"channels_last": on_gpu, "cuda_graph": on_gpu, "compile": False}
+        switches |= {"fused_norms": False, "precision": self.study.precision}
         sgd = self.study.model_dump(include=Sgd.model_fields.keys() - {"momentum"})
         return RunSpec(
             cell=Cell("technique", "ddp", 1, self.global_batch, run.seed),
