@@ -94,7 +94,6 @@ def compare_ranks(plan: Plan) -> None:
         "train_images": plan.images,
         "parameters": spec.parameters() | {"batch_size": plan.batch_size},
         "model": found.of("model")[0],
-        "permutations": found.of("permutations"),
         "steps": found.of("steps"),
         "trainings": found.of("training"),
         "seconds": found.seconds,

@@ -1,7 +1,7 @@
 """Run the synchronization experiments as one rank: image orders, messages, and buffers."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.utils.data import RandomSampler
 
 from scaling.core import environment
 from scaling.data import dataset as data
@@ -62,7 +61,6 @@ def run(plan: Plan, log_folder: Path) -> None:
                 "widest_norm": max((b.numel() for b in model.buffers()), default=0),
             }
             report("model", sizes)
-            report("permutations", drawn_alone(plan))
             for one in plan.trainings:
                 report("training", train(plan, one, rank, dataset))
         for name, mode in modes.items():
@@ -97,7 +95,8 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
     for epoch in range(plan.epochs):
         result = trainer.run_epoch(epoch if training.set_epoch else 0)
         epochs += rank.gather({"epoch": epoch, "rank": rank.index, **asdict(result)})
-        drawn += orders_of(rank.gather(_drawn(trainer.sampler)), images, epoch)
+        order = np.fromiter(trainer.sampler, dtype=np.int64)
+        drawn += orders_of(rank.gather(order), images, epoch)
     model_of_rank = {
         "rank": rank.index,
         **evaluation.evaluate(model, dataset, rank.device),
@@ -129,28 +128,13 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
     return {name: finite(float(value)) for name, value in result.items()}
 
 
-def drawn_alone(plan: Plan) -> dict[str, Any]:
-    """Return the image orders that RandomSampler draws, per epoch; DataParallel uses it."""
-    torch.manual_seed(plan.seeds[0])
-    sampler, images, orders = RandomSampler(range(plan.images)), plan.images, list[Any]()
-    for epoch in range(plan.epochs):
-        orders += orders_of([_drawn(sampler)], images, epoch)
-    about = {"sampler": "RandomSampler", "gpus": 1, "seed": plan.seeds[0], "set_epoch": False}
-    return about | {"orders": orders}
-
-
-def _drawn(sampler: Iterable[int]) -> Order:
-    """Return the indexes of images that a sampler draws for one epoch."""
-    return np.fromiter(sampler, dtype=np.int64)
-
-
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
     """Return one row per rank, about its order of images in one epoch.
 
-    `samples` is the number of indexes, `order_sha256` a hash of them as little-endian int64,
-    `overlap` the most distinct images shared with one other rank (None for a single rank). Equal in
-    all rows are `unseen`, the number of `images` that no rank draws, and `repeated`, the number of
-    repeated draws.
+    `samples` is the number of indexes, `order_sha256` a hash of them as little-endian int64, and
+    `overlap` the largest number of distinct images shared with one other rank. Equal in all rows
+    are `unseen`, the number of `images` that no rank draws, and `repeated`, the number of repeated
+    draws.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
@@ -160,7 +144,7 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
             "rank": rank,
             "samples": len(order),
             "order_sha256": hashlib.sha256(order.astype("<i8").tobytes()).hexdigest(),
-            "overlap": max((len(one & other) for other in sets if other is not one), default=None),
+            "overlap": max(len(one & other) for other in sets if other is not one),
             "unseen": images - len(seen),
             "repeated": sum(map(len, orders)) - len(seen),
         }

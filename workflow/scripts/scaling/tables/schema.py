@@ -72,8 +72,8 @@ COLUMNS: dict[str, dict[str, str]] = {
             speedup:interval verdict:text scope:text note:text recipe_options:text""",
     },
     "synchronization": {
-        "sampler": """sampler:text gpus set_epoch:truth trained:truth seed epoch rank samples
-            first_epoch overlap unseen repeated""",
+        "sampler": """gpus set_epoch:truth seed epoch rank samples first_epoch overlap unseen
+            repeated""",
         "collectives": """way:text gpus backend:text step phase:text kind:text content:text
             dtype:text bytes gradient_bytes ranks_agree:truth""",
         "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max

@@ -23,21 +23,19 @@ BYTES_PER_CHANNEL = 2 * 4
 
 
 def sampler(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return one row per sampler, epoch (from 0) and rank, with the numbers of images drawn.
+    """Return one row per training, epoch (from 0) and rank, with the numbers of images drawn.
 
     `first_epoch` is the first epoch in which the rank had the same order of images. For the other
     columns see `synchronization.worker.orders_of`.
     """
     rows = []
     for document in documents:
-        own = {"sampler": "DistributedSampler", "gpus": document["gpus"], "trained": True}
-        drawn = [one | {"trained": False} for one in document["permutations"]]
-        trained = [own | one for one in document["trainings"] if one["buffers"] == "broadcast"]
-        for run in [*drawn, *trained]:
-            orders = pd.DataFrame(run["orders"])
-            same = orders.groupby(["rank", "order_sha256"])["epoch"]
-            orders["first_epoch"] = same.transform("min")
-            rows += [run | row for row in orders.to_dict("records")]
+        for run in document["trainings"]:
+            if run["buffers"] == "broadcast":
+                orders = pd.DataFrame(run["orders"])
+                same = orders.groupby(["rank", "order_sha256"])["epoch"]
+                orders["first_epoch"] = same.transform("min")
+                rows += [{**document, **run, **row} for row in orders.to_dict("records")]
     return schema.frame("sampler", rows)
 
 

@@ -92,16 +92,6 @@ class Order(RankEpoch):
     repeated: types.Whole
 
 
-class Drawn(TypedDict):
-    """Orders of images that a sampler draws outside a training."""
-
-    sampler: Literal["RandomSampler", "DistributedSampler"]
-    gpus: types.Positive
-    seed: types.Whole
-    set_epoch: bool
-    orders: Annotated[list[Order], Len(1)]
-
-
 class StepMessage(TypedDict):
     """One message of a training step; step 0 is before training. `bytes` sums over all tensors."""
 
@@ -169,7 +159,8 @@ class Synchronization(types.Record):
     parameters: types.Options
     model: Annotated[dict[str, types.Whole], Len(3, 3)]
     """Keys `parameter_bytes`, `buffer_bytes` and `widest_norm` (channels of the widest norm)."""
-    permutations: list[Drawn]
+    permutations: NotRequired[list[types.Row]]
+    """Orders of samplers outside trainings, before version 8.2."""
     steps: list[Steps]
     trainings: list[Shared]
     seconds: types.Seconds
@@ -269,8 +260,8 @@ def _repeats(record: types.Row) -> Iterator[str]:
 
 def _ranks(record: types.Row) -> Iterator[str]:
     """Yield a sentence for each impossible rank or epoch, and for each duplicate order."""
-    for one in [*record["permutations"], *record["trainings"]]:
-        ranks, epochs = range(one.get("gpus", record["gpus"])), range(len(one["orders"]))
+    for one in record["trainings"]:
+        ranks, epochs = range(record["gpus"]), range(len(one["orders"]))
         rows = [*one["orders"], *one.get("epochs", []), *one.get("ranks", [])]
         if any(row["rank"] not in ranks or row.get("epoch", 0) not in epochs for row in rows):
             yield f"a rank or an epoch of seed {one['seed']} cannot be"

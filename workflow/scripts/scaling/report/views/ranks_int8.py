@@ -86,9 +86,9 @@ define(
 
 
 def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per sampler, GPUs and set_epoch: ranges over ranks, seeds and epochs."""
-    keys = ["sampler", "gpus", "set_epoch"]
-    of_ranks = study.sampler.groupby([*keys, "trained", "seed", "rank"])
+    """Return a row per number of GPUs and set_epoch: ranges over ranks, seeds and epochs."""
+    keys = ["gpus", "set_epoch"]
+    of_ranks = study.sampler.groupby([*keys, "seed", "rank"])
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
     spans = drawn.groupby(keys, sort=False)[["different", "overlap", "unseen"]]
     epochs = drawn.groupby(keys, sort=False)["epoch"].nunique()
@@ -177,7 +177,7 @@ TABLES = {
         View(
             "sampler",
             "Orders of images, hashed",
-            "sampler gpus set_epoch",
+            "gpus set_epoch",
             "epoch different overlap unseen",
             sampler,
         )
