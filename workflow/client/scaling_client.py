@@ -3,12 +3,12 @@
     from scaling_client import data_wait, epoch, step
 
     for number in range(1, epochs + 1):
-        for batch in data_wait(loader):  # these two are optional
+        for batch in data_wait(loader):  # data_wait and step are optional
             with step():
                 train(batch)
         epoch(number, samples=len(images), loss=loss)
 
-It only prints lines of JSON, which the study reads.
+The functions only print lines of JSON, which the study reads.
 """
 
 import json
@@ -25,12 +25,13 @@ RANKS = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"
 
 
 def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
-    """Print a line of JSON which says that epoch `number` (from 0 or 1, in order) has ended.
+    """Report that epoch `number` has ended, by printing one line of JSON. Waits for the GPU first.
 
-    `seconds` is the epoch's duration; by default, the time since the previous call or, in the first
-    call, since the import. The function waits for the GPU. `samples` counts the training samples of
-    all ranks, `loss` is their mean training loss, `test_accuracy` a fraction from 0 to 1; None
-    means unknown. Only rank 0 prints; if `step` is used, every rank prints.
+    Epochs are numbered consecutively from 0 or 1. `seconds` is the duration of the epoch; by
+    default, the time since the previous call, or since the import in the first call. `samples` is
+    the number of training samples on all ranks, `loss` their mean training loss, and
+    `test_accuracy` a fraction from 0 to 1; None means unknown. Only rank 0 prints; if `step` is
+    used, every rank prints.
     """
     global _before, _waited
     torch = _gpu()
@@ -54,7 +55,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
 @contextmanager
 def step():
-    """Time the training step in a `with` block; on a GPU by CUDA events, without waiting."""
+    """Time the training step in the `with` block; on a GPU with CUDA events, without waiting."""
     torch = _gpu()
     if torch:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -69,7 +70,7 @@ def step():
 
 
 def data_wait(batches):
-    """Yield the batches, and sum up the seconds spent waiting for them."""
+    """Yield the batches, and add up the seconds spent waiting for them."""
     global _waited
     batches, nothing = iter(batches), object()
     while True:
@@ -96,7 +97,7 @@ def _rank():
 
 
 def _print(line):
-    """Print `line` after a line feed, in one write, because a progress bar may be on the line."""
+    """Print `line` in one write, after a line feed: a progress bar may be on the current line."""
     global _introduced
     text = ""
     if not _introduced and _rank() == 0:

@@ -1,7 +1,7 @@
-"""A ResNet18 with fused norm, residual and ReLU, which needs few passes over memory.
+"""A ResNet18 whose batch norms, residual additions and ReLUs are fused into few kernels.
 
-Forward and backward pass each read activations or gradients twice: for sums, and for the result.
-ReLU's mask is recomputed from activations, not stored.
+The forward pass reads the activations twice and the backward pass the gradients twice: first to sum
+them, then to compute the result. ReLU's mask is not stored, but recomputed from activations.
 """
 
 from contextlib import nullcontext
@@ -18,19 +18,19 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import SideStream
 
 ASIDE_UP_TO = 512
-"""Largest batch whose weight gradients are computed on a side stream. On one H100 this gained
-2 % at 512, and nothing at 2048, where each kernel occupies the device."""
+"""Largest batch whose weight gradients are computed on a side stream. On one H100 this gained 2 %
+at 512, and nothing at 2048, where each kernel occupies the whole device."""
 SUMS = 4
 """Number of sums per channel: values, squares, gradients, gradients · normalized values."""
 Twice = tuple[Tensor, Tensor]
-"""The same array as two results; `FusedNorm.__call__` explains why."""
+"""One array, returned as two tensors. `FusedNorm.__call__` explains why."""
 
 
 class FusedNorm(NamedTuple):
-    """`norm` in training mode, fused with the residual and ReLU that follow it.
+    """Batch norm in training mode, fused with the residual addition and the ReLU that follow it.
 
     `sums`, float32 [SUMS · channels], must be zero before the forward pass. The backward pass
-    leaves the gradients of weight and bias there.
+    stores the gradients of the norm's weight and bias there.
     """
 
     norm: nn.BatchNorm2d
@@ -39,10 +39,11 @@ class FusedNorm(NamedTuple):
     def __call__(
         self, x: Tensor, residual: Tensor | None = None, residual_norm: "FusedNorm | None" = None
     ) -> Twice:
-        """Return relu(norm(x) + residual), twice; `x` is [images, channels, height, width].
+        """Return relu(norm(x) + residual) as two tensors that share one array.
 
-        If given, `residual_norm` normalizes the residual. Both results are one array: if each is
-        used once, autograd passes two gradients, and a kernel adds them without an extra pass.
+        `x` is [images, channels, height, width]. If `residual_norm` is given, it normalizes the
+        residual first. The caller uses each of the two tensors once. Autograd then passes the two
+        gradients to the backward kernel, which adds them without an extra pass over memory.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
         parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
@@ -120,7 +121,11 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 class _Launch:
-    """Sizes for kernels on `x`. Grid `each` has a block per tile, `shared` at most as many."""
+    """Grids and tile sizes of kernels that process `x`.
+
+    Grid `each` has one block per tile. Grid `shared`, for kernels that compute sums, has about
+    `BLOCKS` blocks at most, so that a block may process several tiles.
+    """
 
     def __init__(self, x: Tensor) -> None:
         channels = x.shape[1]
@@ -137,10 +142,10 @@ class _Launch:
 
 
 def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
-    """Return `conv2d(images, weight, padding=1)` in channels-last order, in the type of `weight`.
+    """Return `conv2d(images, weight, padding=1)` in channels-last order, in the dtype of `weight`.
 
-    Multiplies matrices, because convolutions of three channels leave tensor cores idle. `images`
-    [n, 3, height, width] get no gradient; `weight` is [channels, 3, 3, 3].
+    It is computed as a matrix product, because a convolution with 3 input channels leaves tensor
+    cores idle. `images` [n, 3, height, width] get no gradient; `weight` is [channels, 3, 3, 3].
     """
     count, _, height, width = images.shape
     images = images.contiguous(memory_format=torch.channels_last)
@@ -155,7 +160,7 @@ def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Convolution(torch.autograd.Function):
-    """A convolution that computes its weight's gradient on the side stream `aside`."""
+    """A convolution whose backward pass computes the weight gradient on the side stream `aside`."""
 
     @staticmethod
     def forward(
@@ -180,9 +185,10 @@ class _Convolution(torch.autograd.Function):
 class FusedResNet(nn.Module):
     """Computes `model` in training mode, on a GPU, in channels-last order.
 
-    Uses the model's parameters and running statistics, but does not update num_batches_tracked. The
-    backward pass must end, and the norms' gradients must be read, before the next forward pass. If
-    `compiled`, the head is compiled. Weight gradients are computed on the side stream `aside`.
+    Uses the parameters and running statistics of `model`, but does not update num_batches_tracked.
+    The next forward pass overwrites the gradients of the norms: run the backward pass and read
+    these gradients before. If `compiled`, the head is compiled. Weight gradients are computed on
+    the side stream `aside`.
     """
 
     def __init__(self, model: ResNet18, compiled: bool, aside: SideStream) -> None:

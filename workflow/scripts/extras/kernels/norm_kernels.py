@@ -2,10 +2,15 @@
 
 A row is one position of an image in channels-last memory. Kernels that compute sums read rows from
 last to first: the preceding kernel has just written the last rows, and the next kernel starts at
-the first, so that both find rows in the cache. `sums` of a norm is float32 [4, channels]: the sums
-of x, x², g and g · normalized x, where g is the gradient before ReLU. Atomic adds make their last
-bits vary. The variance is mean(x²) - mean(x)², with an error of 1e-7 · mean(x²). If WAITS, blocks
-start before the preceding kernel ends (programmatic dependent launch, compute capability 9.0).
+the first, so that both find rows in the cache.
+
+`sums` of a norm is float32 [4, channels]: the sums over rows of x, x², g and g · normalized x. x is
+the input of the norm, and g is the gradient with respect to the input of ReLU. The sums' last bits
+vary between runs, because blocks use atomic adds. The variance is mean(x²) - mean(x)², with an
+error of 1e-7 · mean(x²).
+
+If WAITS, blocks of a kernel start before the preceding kernel ends (programmatic dependent launch,
+compute capability 9.0).
 """
 
 # mypy: disallow-untyped-defs=False
@@ -22,9 +27,10 @@ TILE = 4096
 """Number of elements of a tile. TILE, WARPS and BLOCKS were the fastest values on an H200."""
 WARPS = 4
 BLOCKS = 528
-"""Number of blocks that compute sums: four for each of 132 multiprocessors."""
+"""Maximum number of blocks of a kernel that computes sums: 4 for each of 132 multiprocessors."""
 PATCH_COLUMNS = 32
-"""Columns for the 27 values of a 3×3×3 patch, then zeros; tensor cores need a multiple of 8."""
+"""Columns of `patches`: 27 values of a 3×3×3 patch, and 5 zeros, as tensor cores need multiples of
+8."""
 PATCH_ROWS = 128
 
 
@@ -39,7 +45,7 @@ class Norm(NamedTuple):
 
 
 def recorded(kernel):
-    """Return `kernel` itself, changed so that profilers record its launches and their tensors."""
+    """Change `kernel` so that profilers record its launches and tensor arguments, and return it."""
     run, name = kernel.run, f"triton_{kernel.fn.__name__}"
 
     def recording(*arguments, **options):
@@ -53,7 +59,7 @@ def recorded(kernel):
 
 @triton.jit
 def _tile(block, rows, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr):
-    """Return the offsets [ROWS, COLUMNS] of a tile, and a mask of rows that exist."""
+    """Return the offsets [ROWS, COLUMNS] of a tile's elements, and a mask of rows that exist."""
     row = (block * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     return row * CHANNELS + _channel(COLUMNS)[None, :], row < rows
 
@@ -65,7 +71,10 @@ def _channel(COLUMNS: constexpr):
 
 @triton.jit
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return mean, variance and 1/deviation of x, and the norm's scale and shift, per channel."""
+    """Return mean, variance, 1/standard deviation, scale and shift of each channel.
+
+    The first three are those of x. The norm of x is x · scale + shift.
+    """
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
     variance = tl.maximum(tl.load(norm.sums + CHANNELS + channel) / rows - mean * mean, 0.0)
@@ -105,7 +114,7 @@ def sum_values(
 def _normalized(
     x, norm, rows, eps, momentum, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr
 ):
-    """Return a tile of normalized x; the block of the first tile updates running statistics."""
+    """Return a tile of normalized x. The block of the first tile updates the running statistics."""
     mean, variance, _, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     if tl.program_id(0) == 0:
@@ -138,7 +147,10 @@ def normalize(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write y = relu(normalized x + r). If ADDS, r is the residual, normalized if NORMALIZES."""
+    """Write y = relu(normalized x + r).
+
+    If NORMALIZES, r is the normalized residual; if only ADDS, r is the residual; otherwise r is 0.
+    """
     _begin(WAITS)
     result = _normalized(x, norm, rows, eps, momentum, CHANNELS, ROWS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
@@ -171,10 +183,11 @@ def sum_gradients(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Add sums over rows of g, the gradient before ReLU, and g · normalized x to `norm.sums`.
+    """Add the sums over rows of g and of g · normalized x to `norm.sums`.
 
-    If NORMALIZED, add them to `residual_norm.sums`, too. If TWO (the gradient is `dy` + `other_dy`)
-    or ADDED, store g.
+    g is the gradient with respect to the input of ReLU. The gradient with respect to its output is
+    `dy`, or `dy` + `other_dy` if TWO. If NORMALIZED, g · normalized residual is summed, too, and
+    `residual_norm.sums` gets both of its sums. If TWO or ADDED (a residual was added), store g.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -231,9 +244,11 @@ def gradient_of_values(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write dx (arXiv:1502.03167, section 3) from dy; if NORMALIZED, also dresidual.
+    """Write `dx`, the gradient with respect to x, the input of the norm.
 
-    If RECTIFIED, ReLU's mask is applied to dy first; otherwise dy is g.
+    The formula is in arXiv:1502.03167, section 3. If RECTIFIED, `dy` is the gradient with respect
+    to the output of ReLU; otherwise `dy` is g, the gradient with respect to its input. If
+    NORMALIZED, also write `dresidual`, the gradient with respect to the input of `residual_norm`.
     """
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
@@ -264,7 +279,10 @@ def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS:
 @recorded
 @triton.jit
 def gather_patches(images, patches, positions, height, width, ROWS: constexpr, COLUMNS: constexpr):
-    """Write the values under each position of a 3×3 kernel as a row of `patches` (im2col)."""
+    """Write im2col of `images` for a 3×3 convolution: one row of `patches` for each position.
+
+    A row contains the 3×3×3 values that the convolution multiplies at this position.
+    """
     position = (tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     column = tl.arange(0, COLUMNS)[None, :]
     down, right = column // 9 - 1, column % 9 // 3 - 1

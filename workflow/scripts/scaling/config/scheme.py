@@ -19,13 +19,13 @@ MISTAKES: dict[Mistake, str] = {
     "one_image": "the activations are calibrated on one image",
     "test_data": "the activations are calibrated on the test images",
 }
-"""Description of each deliberate mistake."""
+"""Describes each mistake that a variant can make on purpose."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
-"""The stages of the lab's exercise, in order: the float network, then three variants."""
+"""The stages of the lab's exercise in order: the float network, then three quantized variants."""
 
 
 def _listed(mistakes: Any) -> Any:
-    """Return `mistakes` as a list; it may be one name, a list, or None."""
+    """Return a list of mistakes. `mistakes` is one name, a list of names, or None."""
     return [mistakes] if isinstance(mistakes, str) else mistakes or []
 
 

@@ -15,11 +15,14 @@ REASONS = {
     "hardware_heat": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
     "power_brake": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
 }
-"""Maps reasons for lowered GPU clocks to NVML's counters of their nanoseconds."""
+"""Maps reasons for lowered GPU clocks to NVML fields, which count nanoseconds of lowered clocks."""
 
 
 class GpuCounters:
-    """Counts energy and throttling of `gpus` (CUDA_VISIBLE_DEVICES entries) from creation on."""
+    """Counts energy and throttling of GPUs, from the creation of this object on.
+
+    `gpus` are entries of CUDA_VISIBLE_DEVICES.
+    """
 
     def __init__(self, gpus: Sequence[str]) -> None:
         self.handles = handles(gpus)
@@ -32,13 +35,16 @@ class GpuCounters:
 
 
 def handles(gpus: Sequence[str]) -> list[Any]:
-    """Return NVML's handles of `gpus`; [] if NVML does not know one of them."""
+    """Return the NVML handles of `gpus`, or [] if NVML does not know one of the GPUs."""
     known = [gpu_handle(gpu) for gpu in gpus]
     return [] if None in known else known
 
 
 def state(handle: Any) -> dict[str, float]:
-    """Return the counters that a GPU reports, in joules, throttled seconds, MHz and °C."""
+    """Return the counters that NVML reports for a GPU, by name.
+
+    Units: `energy` in joules, `sm_mhz` in MHz, `celsius` in °C, `REASONS` in seconds.
+    """
     fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
     counts = {
         name: field.value.ullVal / 1e9
@@ -55,7 +61,7 @@ def state(handle: Any) -> dict[str, float]:
 
 
 def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:
-    """Return a GPU's counts between two states, and clock and temperature at the later one."""
+    """Return the increase of counters from `early` to `late`, and clock and temperature `late`."""
     grown = {name: late[name] - early[name] for name in late if name in early}
     return GpuReading(
         energy_joules=grown.get("energy"),
@@ -66,6 +72,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return the maximum over GPUs of seconds at the power limit; None if not counted."""
+    """Return the maximum of the GPUs' seconds at the power limit; None if a GPU does not count."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 Classes = np.ndarray[Any, Any]
-"""Class index of each image: integers of shape [n]."""
+"""Class index of each image: an integer array [n]."""
 
 
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
-    """Return the accuracy of classes `picked`, compared with those of a `reference` network.
+    """Return the accuracy of predictions `picked`, compared with predictions `reference`.
 
-    All arguments are classes [n], n ≥ 2. `agreement_percent` is of images with equal classes.
-    `gained` counts images that only `picked` classifies correctly, `lost` those that only
-    `reference` classifies correctly (McNemar 1947).
+    All arguments are class indexes [n], n ≥ 2. `agreement_percent`: images for which both
+    predictions are the same class. `gained`: number of images that only `picked` has right. `lost`:
+    number of images that only `reference` has right (McNemar 1947).
     """
     right, was_right = picked == labels, reference == labels
     return {
@@ -33,10 +33,11 @@ def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, fl
 def mean_difference(
     labels: Classes, references: Sequence[Classes], picked: Sequence[Classes]
 ) -> dict[str, float]:
-    """Return `difference_points`, accuracy of `picked` less `references`, and its standard error.
+    """Return the accuracy of `picked` minus that of `references`, and the standard error.
 
-    Both are lists of classes [n], one per seed; `labels` [n] are the correct classes. Results are
-    percentage points. The error is over images, averaged over seeds, as all seeds share the images.
+    `picked` and `references` are predicted classes, one array [n] per seed; `labels` [n] are the
+    correct classes. Both results are in percentage points. As all seeds have the same images,
+    differences are first averaged over seeds, then over images; the error is over images.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]
@@ -48,11 +49,11 @@ def mean_difference(
 
 
 def encode(classes: Classes) -> str:
-    """Return `classes` (0 to 255) as text for a record: bytes, compressed, in base64."""
+    """Return `classes` (0 to 255) as text for a record: one byte each, compressed, in base64."""
     return base64.b64encode(zlib.compress(classes.astype(np.uint8).tobytes(), 9)).decode("ascii")
 
 
 def decode(text: str) -> Classes:
-    """Return the classes in a text that `encode` wrote: uint8 [n], n ≤ ten million."""
+    """Return the classes in a text that `encode` returned: uint8 [n], n ≤ ten million."""
     content = zlib.decompressobj().decompress(base64.b64decode(text), 10_000_000)
     return np.frombuffer(content, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Images stored as bytes, to train, calibrate and test the quantized networks."""
+"""Images stored as bytes. Quantized networks are trained, calibrated and tested with them."""
 
 import hashlib
 from collections.abc import Iterator
@@ -20,9 +20,10 @@ EVALUATION_BATCH = 250
 
 @dataclass(frozen=True)
 class Images:
-    """Images `pixels` (uint8 [n, 32, 32, 3]) with `labels` (int64 [n]); batches go to `device`.
+    """Images `pixels` (uint8 [n, 32, 32, 3]) and their `labels` (int64 [n]).
 
-    `mean` and `std` [3] are those of the training images, scaled to [0, 1].
+    Batches are returned on `device`. `mean` and `std` [3] normalize them: mean and standard
+    deviation of the training images after scaling to [0, 1].
     """
 
     pixels: np.ndarray[Any, Any]
@@ -52,7 +53,7 @@ class Images:
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return `count` (0: all) images, drawn without replacement by the random `seed`."""
+        """Return `count` images, drawn at random by `seed` without replacement. Return all if 0."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(
@@ -65,7 +66,7 @@ class Images:
 def read_images(
     source: Path, manifest: Path, device: torch.device
 ) -> tuple[Images, Images, dict[str, str]]:
-    """Return training images, test images, and the manifest's fields `source` and `checksum`."""
+    """Return the training images, the test images, and `source` and `checksum` of the manifest."""
     data, described = dataset.read(source, manifest), DATASET.read(manifest)
     train = Images(data.train_images, data.train_labels, data.mean, data.std, device)
     test = Images(data.test_images, data.test_labels, data.mean, data.std, device)
@@ -74,6 +75,6 @@ def read_images(
 
 @torch.no_grad()
 def predict(network: nn.Module, images: Images) -> Classes:
-    """Return the predicted class of each image, int64 [n]; among equal logits, the first class."""
+    """Return the predicted class of each image, int64 [n]: the first with the highest logit."""
     picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
     return np.concatenate(picked)

@@ -1,4 +1,4 @@
-"""Read CIFAR-10 from a path or a download; md5 checksums are verified."""
+"""Read CIFAR-10 from a path or a download, and verify its md5 checksums."""
 
 import shutil
 import tempfile
@@ -14,7 +14,7 @@ from scaling.core.errors import UserError
 from scaling.data.dataset import ImageDataset, Request
 
 SILENCE_SECONDS = 60.0
-"""Seconds without data from the server after which a download fails."""
+"""A download fails after this number of seconds without data from the server."""
 BATCHES, ARCHIVE = CIFAR10.base_folder, CIFAR10.filename
 AGAIN = f"fetch {ARCHIVE} again from {CIFAR10.url}"
 
@@ -22,9 +22,10 @@ AGAIN = f"fetch {ARCHIVE} again from {CIFAR10.url}"
 def read(request: Request) -> tuple[ImageDataset, str]:
     """Return CIFAR-10 and a description of its origin.
 
-    The path is the archive cifar-10-python.tar.gz, the folder cifar-10-batches-py, or a folder that
-    has one of the two. Without a path, the archive is downloaded, unless the download folder has
-    it. UserError if the files are unusable, or if the last attempt to download fails.
+    `request.path` is the archive cifar-10-python.tar.gz, the folder cifar-10-batches-py, or a
+    folder that contains one of the two. Without a path, the archive is downloaded, unless it is
+    already in the download folder. UserError if the files are unusable, or if the last attempt to
+    download fails.
     """
     path = Path(request.path).expanduser() if request.path else _downloaded(request)
     origin = "CIFAR-10 (Krizhevsky 2009), "

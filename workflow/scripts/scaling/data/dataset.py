@@ -1,4 +1,4 @@
-"""The common form of all datasets, their file format, and their manifest."""
+"""The dataset class that all sources return, its file format, and its manifest."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Dataset
 
 SAVED = ("train_images", "train_labels", "test_images", "test_labels", "classes")
-"""Fields of `ImageDataset` in its .npz file; `mean` and `std` are in the manifest."""
+"""Fields of `ImageDataset` that its .npz file contains. The manifest contains `mean` and `std`."""
 
 
 class Request(Dataset):
-    """The images to read: options of the section `dataset`."""
+    """Options that select the images: the section `dataset` of the configuration, and a folder."""
 
     raw_folder: Path = Path("resources/dataset/raw")
     """Folder for downloads."""
@@ -31,9 +31,9 @@ class Request(Dataset):
 class ImageDataset:
     """Labelled square images of S × S pixels in two splits, training and test.
 
-    Images are uint8 [N, S, S, 3] (RGB, 0 to 255); labels are int64 [N], indexes into `classes`,
-    which are distinct names; `mean` and `std` are float64 [3], to normalize images scaled to [0,
-    1]. UserError if a label is out of range, or if a split lacks a class.
+    Images are uint8 [N, S, S, 3] (RGB, 0 to 255). Labels are int64 [N]: indexes into `classes`,
+    which are distinct names. `mean` and `std`, float64 [3], normalize images that are scaled to [0,
+    1]. UserError if a label is out of range, or if a split has no image of a class.
     """
 
     train_images: NDArray[np.uint8]
@@ -58,7 +58,11 @@ class ImageDataset:
                 )
 
     def with_held_out(self, images: int) -> "ImageDataset":
-        """Return a dataset whose test set is a stratified sample of `images` training images."""
+        """Return a dataset for validation: `images` training images become its test set.
+
+        The sample is stratified by class. The returned training set lacks these images, and the
+        original test set is dropped.
+        """
         count = len(self.train_labels)
         kept = np.ones(count, dtype=bool)
         by_class = np.argsort(self.train_labels, kind="stable")
@@ -95,9 +99,10 @@ def load(path: Path) -> ImageDataset:
 
 
 def read(images: Path, manifest: Path, train_images: int | None = None) -> ImageDataset:
-    """Return the dataset in the two files; if given, only its first `train_images` training images.
+    """Return the dataset in the files `images` (.npz) and `manifest` (.json).
 
-    UserError if a file is missing or damaged.
+    If `train_images` is given, keep only that many training images, from the start. UserError if a
+    file is missing or damaged.
     """
     described, data = DATASET.read(manifest), load(images)
     return replace(
@@ -110,11 +115,12 @@ def read(images: Path, manifest: Path, train_images: int | None = None) -> Image
 
 
 def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
-    """Return the manifest of `dataset`: what a study needs to know without reading the images.
+    """Return the manifest of `dataset`, a summary which a study reads instead of the images.
 
-    `mean` and (population) `std` are per channel of the training images, scaled to [0, 1]; the
-    counts of images are in order of the classes; `checksum` is the SHA-256 of class names, sizes
-    and arrays. `origin` describes where the images of `source` came from.
+    `mean` and (population) `std` are per channel of the training images, scaled to [0, 1].
+    `train_counts` and `test_counts` are numbers of images in the order of `classes`. `checksum` is
+    the SHA-256 of class names, sizes and arrays. `origin` says where the images of `source` came
+    from.
     """
     sizes = [len(dataset.train_images), len(dataset.test_images)]
     checksum = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())

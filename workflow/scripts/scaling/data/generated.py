@@ -2,7 +2,8 @@
 
 Each synthetic class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Phase,
 width and contrast are random, so that no single pixel determines the class: a linear classifier
-learns little, a convolutional network much. Angles overlap, so that no network is perfect.
+learns little, but a convolutional network learns much. The angles of neighbouring classes overlap,
+so that no network is perfect.
 """
 
 import numpy as np
@@ -26,7 +27,7 @@ CHUNK_IMAGES = 2000
 
 
 def digits(request: Request) -> tuple[ImageDataset, str]:
-    """Return 1,500 training and 297 test images of the digits 0 to 9, the same at every call.
+    """Return 1,500 training and 297 test images of the digits 0 to 9, the same in every call.
 
     The 17 grey levels are scaled to 0 to 255, in three equal channels. The split is stratified.
     """
@@ -47,7 +48,7 @@ def digits(request: Request) -> tuple[ImageDataset, str]:
 
 
 def synthetic(request: Request) -> tuple[ImageDataset, str]:
-    """Return gratings in 10 classes of equal size (± 1 image); equal seeds give equal images."""
+    """Return gratings in 10 classes whose sizes differ by at most 1. Equal seeds, equal images."""
     train_seed, test_seed = np.random.SeedSequence(request.seed).spawn(2)
     data = ImageDataset(
         *_split(request.train_images, np.random.default_rng(train_seed), request.image_size),
@@ -72,7 +73,7 @@ def _split(
 def _gratings(
     labels: NDArray[np.int64], random: np.random.Generator, side: int
 ) -> NDArray[np.uint8]:
-    """Return one image per label: uint8 [N, side, side, 3]."""
+    """Return one grating per label: uint8 [N, side, side, 3]."""
     count = len(labels)
 
     def uniform(low: float, high: float) -> NDArray[np.float32]:

@@ -15,16 +15,17 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""An archive may unpack to MOST_BYTES bytes or MOST_TIMES its size, whichever is larger."""
+"""Maximum size of an unpacked archive: MOST_BYTES bytes, or MOST_TIMES its own size if that is
+more."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the images at `request.path`, and a text on their origin and on resized images.
+    """Return the images at `request.path`, and a text about their origin and resized images.
 
-    Classes are the sorted folder names. Images are sorted by file name, then class, so that classes
-    of numbered files alternate; other sizes are resized bilinearly. Hidden files, and files outside
-    train/ and test/, are ignored.
-    UserError for an unreadable image, a wrong layout or a bad archive.
+    Classes are the sorted folder names. Images are sorted by file name, then class: if the files of
+    each class are numbered, classes alternate. Images of another size are resized bilinearly.
+    Hidden files, and files outside train/ and test/, are ignored. UserError for an unreadable
+    image, a wrong layout or a bad archive.
     """
     path, side = request.path and Path(request.path).expanduser(), request.image_size
     if not path or not (path.is_dir() or path.is_file()):
@@ -63,7 +64,7 @@ def _unpack(path: Path, folder: str) -> None:
 
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
-    """Return the images in `folder`, and how many were resized; messages name the folder `path`."""
+    """Return the dataset in `folder`, and the number of resized images. Errors name `path`."""
     places = [place for split in SPLITS for place in folder.glob(f"{split}/[!.]*")]
     if missing := [split for split in SPLITS if not (folder / split).is_dir()]:
         there = ", ".join(sorted(each.name for each in folder.glob("[!.]*") if each.is_dir()))
@@ -95,7 +96,7 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
 
 
 def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
-    """Return whether an image file has more than 8 bits per channel, which Pillow would drop."""
+    """Return whether an image has more than 8 bits per channel. Pillow drops the extra bits."""
     if image.format == "JPEG2000":  # Its bits less 1, and two more bytes, for each component.
         components = content[content.find(b"\xff\x4f\xff\x51") + 40 :]
         return max(components[2 : 2 + 3 * int.from_bytes(components[:2]) : 3]) & 127 > 7
@@ -109,7 +110,7 @@ def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
 
 
 def _decode(file: Path, name: str) -> Image.Image:
-    """Return an RGB image; UserError with `name` if unreadable or over 8 bits per channel."""
+    """Return an RGB image. UserError with `name` if unreadable or over 8 bits per channel."""
     try:
         with Image.open(file) as image:
             if _is_deep(image, file.read_bytes()):

@@ -1,4 +1,7 @@
-"""Shuffle, crop and flip training images on the device, which holds all or gets them streamed."""
+"""Random batches of training images, which are shuffled, cropped and flipped on the device.
+
+The images are in device memory; if they need too much of it, they are streamed from the host.
+"""
 
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,13 +14,13 @@ from torch.nn import functional
 from scaling.data.dataset import ImageDataset
 
 RESIDENT_SHARE = 0.25
-"""Maximum fraction of free GPU memory for images; training needs the rest."""
+"""Maximum fraction of free GPU memory for images, because training needs the rest."""
 
 
 class ResidentImages:
-    """All training images in the memory of one device, with the image order of one rank.
+    """All training images in the memory of one device, and the order in which one rank uses them.
 
-    Crops and flips have the distribution of torchvision's RandomCrop(S, padding) and
+    Crops and flips have the same distribution as torchvision's RandomCrop(S, padding) and
     RandomHorizontalFlip. `next_batch` only launches device work, so that a CUDA graph can capture
     it.
     """
@@ -54,10 +57,10 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Copy the next `size` images to the device; no effect here, as it has all images."""
+        """Copy the next `size` images to the device. No effect here: all images are there."""
 
     def draw(self, epoch: int) -> None:
-        """Draw the epoch's order, equal on all ranks; draw crops and flips of this rank's shard."""
+        """Draw the image order of `epoch`, equal on all ranks, and crops and flips of this rank."""
         device, seed = self._device, self.seed * 1_000_003 + epoch
         shared = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(len(self._labels), generator=shared, device=device)
@@ -83,7 +86,10 @@ class ResidentImages:
         return images.permute(0, 3, 1, 2), self._labels[self._order[picks]]
 
     def _source(self, picks: Tensor) -> tuple[Tensor, Tensor]:
-        """Return padded images on the device, and the index therein of each image in `picks`."""
+        """Return padded images on the device, and the index of each wanted image among them.
+
+        `picks` are the positions of the wanted images in this rank's order.
+        """
         return self._images, self._order[picks]
 
 
@@ -97,10 +103,10 @@ def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
 
 
 class StreamedImages(ResidentImages):
-    """The same batches as `ResidentImages`, from images in host memory.
+    """Yields the same batches as `ResidentImages`, but the images stay in host memory.
 
-    A thread collects the next batch in pinned memory. `stage` (called outside CUDA graphs) waits
-    for it and copies it to a buffer on the GPU, which `next_batch` reads.
+    A thread collects the next batch in pinned memory. `stage` waits for this batch and copies it to
+    a buffer on the GPU, which `next_batch` reads. Call `stage` outside CUDA graphs.
     """
 
     def _hold(self, images: np.ndarray) -> None:
@@ -121,7 +127,7 @@ class StreamedImages(ResidentImages):
         self._ahead = self._collect(size)
 
     def _collect(self, size: int) -> Future[Tensor]:
-        """Return a future with the next `size` images in order (fewer at the epoch's end)."""
+        """Return a future with the next `size` images in order (fewer at the end of an epoch)."""
         places, self._rest = self._rest.tensor_split([size])
 
         def collect() -> Tensor:

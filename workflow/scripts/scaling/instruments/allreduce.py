@@ -1,4 +1,4 @@
-"""One process of the message sweep, which times all-reduces and other messages of many sizes."""
+"""Time all-reduces and other messages of many sizes. This is the code of one rank."""
 
 import copy
 import math
@@ -32,8 +32,9 @@ def start(options: Sweep, folder: Path) -> None:
 def run(sweep: Sweep, log_folder: Path) -> None:
     """Time messages of every size, together with all other ranks; rank 0 logs one row per size.
 
-    For each repeat, a row has the slowest rank's `seconds` per message, and `start_skew_seconds`,
-    the slowest minus the fastest rank's time of the repeat: early ranks wait for the last one.
+    A row lists values of each repeat: `seconds` per message on the slowest rank, and
+    `start_skew_seconds`, the difference of the repeat's time between the slowest and the fastest
+    rank. It arises because ranks that start early wait for the last one.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -55,10 +56,11 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
 
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
-    """Return (kind, bytes) of all messages of the model.
+    """Return (kind, bytes) of each message that a training of the model sends.
 
-    These are the final buckets of DDP and of recipe `tuned`, DataParallel's messages (on GPUs), and
-    all gradients as one message.
+    Kind `bucket`: gradient buckets of plain DDP and of recipe `tuned`, once DDP has rebuilt them.
+    Kinds `broadcast` and `reduce`: messages of DataParallel (on GPUs only). Kind `gradients`: all
+    gradients as one message.
     """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
@@ -84,11 +86,12 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
 def _measure(
     sweep: Sweep, rank: Rank, kind: str, message_bytes: int
 ) -> tuple[list[float], list[float], bool]:
-    """Return, per repeat, seconds per message and start skew; and whether results are right.
+    """Return seconds per message and start skew of each repeat, and whether all sums are right.
 
-    Seconds are the slowest rank's; the skew is the slowest minus the fastest rank's time of the
-    repeat. `kind` is `broadcast`, `reduce` or, for any other text, all-reduce. On GPUs a repeat is
-    a CUDA graph, because a launch from Python takes longer than a small message.
+    Seconds are those of the slowest rank. The start skew is the difference of the repeat's time
+    between the slowest and the fastest rank. `kind` is `broadcast`, `reduce` or, for any other
+    text, all-reduce. On GPUs a repeat is a CUDA graph, because a launch from Python takes longer
+    than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1

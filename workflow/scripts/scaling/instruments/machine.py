@@ -1,4 +1,7 @@
-"""Check a machine before measuring: other users, throttling, connections. Imports torch late."""
+"""Check a machine before measuring: other users, throttling, connections.
+
+Modules that need PyTorch are imported only by the functions that use them.
+"""
 
 import os
 import subprocess
@@ -19,18 +22,21 @@ from scaling.core.gpu_counters import GpuCounters
 from scaling.launch.measure import MachineCheck
 
 FREE_MEMORY, BUSY_CORES = 0.9, 0.25
-"""Minimum free memory of an unused GPU, and maximum CPU use by others, as fractions."""
+"""Limits as fractions: minimum free memory of an unused GPU, maximum CPU use by other processes."""
 SLOWEST, SLOWER = 0.9, 0.97
-"""Fractions of the median GPU's rate: a GPU below SLOWEST is `bad`, below SLOWER `odd`."""
+"""A GPU is `bad` below SLOWEST times the FLOP/s of the median GPU, and `odd` below SLOWER times."""
 SAVING = ("powersave", "conservative")
-"""CPU frequency governors that raise the clock only after a core has been busy for long."""
+"""CPU frequency governors that increase the clock only after a core has been busy for some time."""
 WATCHED_SECONDS, MULTIPLYING_SECONDS, MATRIX_SIZE = 1.0, 3.0, 8192
 PCIE = ("PcieLinkGeneration", "PcieLinkWidth")
 TO_DO = "end what else runs there, or ask for GPUs of your own"
 
 
 def host() -> dict[str, Any]:
-    """Return the state of this machine's CPU while this process is idle; None where unknown."""
+    """Return the state of this machine's CPU, and the last GPU error (Xid) in the kernel's log.
+
+    `busy_share` is the CPU use by other processes, as this one sleeps. Unknown values are None.
+    """
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     log = ""
     with suppress(OSError):  # Reading the kernel's log needs privileges.
@@ -45,13 +51,14 @@ def host() -> dict[str, Any]:
 
 
 def _ask(entry: str, what: str, *more: Any) -> Any:
-    """Return the result of NVML's `nvmlDeviceGet<what>` for a GPU; None if NVML has none."""
+    """Return what NVML's function `nvmlDeviceGet<what>` returns for a GPU, or None if it fails."""
     return ask_nvml(getattr(pynvml, f"nvmlDeviceGet{what}"), environment.gpu_handle(entry), *more)
 
 
 def gpu(entry: str) -> dict[str, Any]:
-    """Return the driver's data on a GPU before this process uses it; None marks unknown values.
+    """Return what NVML reports about a GPU. Unknown values are None.
 
+    Call it before this process uses the GPU, so that only other processes count as users.
     `cores_near` is the number of this process's CPU cores on the GPU's NUMA node.
     """
     ecc = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
@@ -121,7 +128,10 @@ def _multiply(device: Any) -> float | None:
 
 
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the problems found, first the `bad` ones: severity, host, GPU's UUID, message."""
+    """Return one row per problem of a host or GPU: severity, host, GPU's UUID, message.
+
+    Rows with severity `bad` come before rows with severity `odd`.
+    """
     judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     findings = [
         {"severity": severity, "host": one["host"], "gpu": one.get("gpu", ""), "message": message}

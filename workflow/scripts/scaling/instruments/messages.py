@@ -17,15 +17,16 @@ from scaling.training.strategies import MESSAGE_BYTES
 
 KINDS = {"allreduce_": "all_reduce", "_reduce_scatter_base_": "reduce_scatter"}
 KINDS |= dict.fromkeys(("allgather_", "_allgather_base_"), "all_gather")
-"""Maps names of c10d operators to names of collectives; other operators keep their names."""
+"""Maps names of c10d operators to names of collectives. Other operators keep their names."""
 SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
-"""Names of operator arguments that hold the tensors which this rank sends."""
+"""Names of arguments of c10d operators that hold the tensors which this rank sends."""
 
 
 class Messages(TorchDispatchMode):
-    """Collects messages in `rows`, in the order of sending; ignores them while `phase` is None.
+    """Collects messages in `rows`, in the order of sending, while `phase` is not None.
 
-    As a context manager, it records all collectives that PyTorch dispatches, including DDP's.
+    As a context manager, it records all collectives that PyTorch dispatches, including those of
+    DDP.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,10 @@ class Messages(TorchDispatchMode):
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
-        """In a `with` block, let `model` and any optimizer's step() set `phase` when called."""
+        """In a `with` block, set `phase` to `forward`, `backward` or `update` as a step proceeds.
+
+        Hooks of `model` and of all optimizers set it.
+        """
 
         def enter(phase: str, *_: object) -> None:
             self.phase = phase
@@ -73,9 +77,10 @@ class Messages(TorchDispatchMode):
 
 @contextmanager
 def collectives(messages: Messages) -> Iterator[None]:
-    """In a `with` block, record all collectives of process groups, from Python or C++.
+    """In a `with` block, record all collectives of process groups in `messages`.
 
-    Replaces dist.all_reduce, as dispatch modes miss its calls by DDP's hooks in gloo's threads.
+    `Messages` does not see calls of dist.all_reduce by DDP's hooks in threads of gloo, which have
+    no dispatch mode. So dist.all_reduce is replaced by a function that records these calls.
     """
     name, original = "all_reduce", dist.all_reduce
 
@@ -90,10 +95,10 @@ def collectives(messages: Messages) -> Iterator[None]:
 
 @contextmanager
 def copies(messages: Messages) -> Iterator[None]:
-    """In a `with` block, record DataParallel's copies between GPU 0 and the other GPUs.
+    """In a `with` block, record the copies that DataParallel makes between GPU 0 and other GPUs.
 
-    A scatter or gather is one message, and `bytes` is that of the whole batch. A broadcast or
-    reduction is one message per group of tensors, and `bytes` is that of one GPU.
+    A scatter or gather is one message with the bytes of the whole batch. A broadcast or reduction
+    is one message per group of tensors, with the bytes that one GPU receives or sends.
     """
 
     def recorded(original: Callable[..., Any], kind: str) -> Any:

@@ -18,15 +18,15 @@ from scaling.launch.measure import Probe
 
 PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
-"""Minimum seconds of a repeat, so that the overhead of timing is negligible."""
+"""Minimum seconds of each timed block of operations, so that the timing overhead is negligible."""
 LARGEST_ON_CPU, MOST_BYTES_ON_CPU = 1024, 2**27
-"""Maximum matrix size and copied bytes on a CPU, which needs minutes for sizes that suit a GPU."""
+"""Maximum matrix size, and maximum copied bytes, on a CPU: sizes for GPUs would take minutes."""
 REST_SECONDS = 1.0
-"""Seconds that a GPU rests before each measurement with state `sprint` (a burst)."""
+"""Seconds that a GPU idles before each measurement with state `sprint` (a burst)."""
 
 
 def start(options: Probe, folder: Path) -> None:
-    """Measure on all visible GPUs (or the CPU), and log each row in `folder`."""
+    """Measure matrix products on one GPU and copies on all GPUs (or on the CPU); log each row."""
     limit = options.time_limit_seconds
     with ranks.joined(folder, options.device, options.cpu_threads, limit) as (rank, log):
         for row in rows(options, rank.device.type):
@@ -38,9 +38,9 @@ def start(options: Probe, folder: Path) -> None:
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (`Peak` in core.records) for each precision and matrix size, and for each copy.
 
-    Products with `state` `sprint` are measured after a rest. The fastest size has a row
-    `sustained`, too: measured after one to three times `sustained_seconds` of work, once times are
-    steady.
+    Matrix products with `state` `sprint` are timed after a rest. If `sustained_seconds` is set, the
+    fastest size of each precision is timed again, with `state` `sustained`: after
+    `sustained_seconds` of work, or up to three times as much, until times are steady.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -90,7 +90,11 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Return host seconds per operation in each of the last `repeats` blocks (`BLOCK_SECONDS`)."""
+    """Return the host seconds per operation in each of the last `repeats` blocks of operations.
+
+    A block takes at least `BLOCK_SECONDS`. Blocks repeat for `least` seconds, and then until their
+    times are steady or 3 · `least` seconds have passed.
+    """
 
     def now() -> float:
         for device in devices:

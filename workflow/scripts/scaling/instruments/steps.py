@@ -1,8 +1,8 @@
 """Measure where the time of training steps goes, in extra iterations on in-memory batches.
 
-Steps are timed with and without gradient exchange. PyTorch's profiler traces each device's kernels,
-whose class depends on the operator that launches them. A communication kernel runs until all ranks
-have joined, so a message counts only the time from when the last rank has joined.
+Steps are timed with and without gradient exchange. PyTorch's profiler traces the kernels of each
+device, and the operator that launches a kernel determines its class. A communication kernel runs
+until all ranks have joined, so the time of a message starts when the last rank joins.
 """
 
 import json
@@ -28,48 +28,53 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
-"""Whether each block of steps exchanges gradients, in order. In this order, a steady slowdown,
-as at the power limit, cancels in the difference of medians."""
+"""Whether each block of steps exchanges gradients, in the order of blocks. With this order, a
+steady slowdown, as at the power limit, cancels in the difference of medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
-"""Fields kept of an event; stacks, shapes and counters are dropped to keep a trace small."""
+"""Fields of a trace event that are kept. Without stacks, shapes and counters a trace stays
+small."""
 
 Span = tuple[int, int, float]
-"""Start and end in ns, and bytes moved (0 if unknown)."""
+"""Start and end of a kernel in ns, and the bytes that it moves (0 if unknown)."""
 Spans = dict[KernelClass, list[Span]]
-"""Spans of a device's kernels, copies and fills (or of a CPU's operations) by class; the class
-is `other` if the launching operator is unknown."""
+"""Spans of a device's kernels, copies and fills by class; on a CPU, of operators. The class is
+`other` if the launching operator is unknown."""
 Messages = dict[tuple[str, int], Span]
-"""Spans of a device's communication kernels, by name and index among kernels of this name."""
+"""Spans of a device's communication kernels, by kernel name and index among kernels of this
+name."""
 Event = dict[str, Any]
 """One event of a trace in Chrome's JSON format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
-"""Class and bytes (0: unknown) of each launch, by (device, kernel name); the last one repeats."""
+"""Maps (device, kernel name) to class and bytes (0: unknown) of each launch. The last pair
+repeats."""
 CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "communication": re.compile(r"nccl:|c10d::|_c10d_functional|record_param_comms"),
     "products": re.compile(r"aten::\w*(conv(olution|\d)|mm\b|mm_|dot|attention)|triton_tem_"),
     "copies": re.compile(r"aten::(\w*copy|clone|cat\b|_local_scalar)|fsdp::"),
     "element-wise": re.compile(r"aten::|triton_"),
 }
-"""Patterns of the beginning of an operator's name, by kernel class; the first match decides."""
+"""Regular expressions for the start of an operator's name, by kernel class. The first match
+counts."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Matches operators that read only a part of their input arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
-"""Matches operators whose output is small, or is one of their recorded arrays."""
+"""Matches operators whose output is small, or is one of the arrays that the trace records."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
-"""Bytes per item of each type. Lists of tensors occur in optimizers, and are float32."""
+"""Bytes per element of each type in a trace. A TensorList, as of an optimizer, counts as
+float32."""
 
 
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Return where the time of steps goes on this rank, in a run on `gpus` GPUs.
 
-    `in_memory`: `seconds` of each block of steps with exchange, `seconds_without_exchange` (None if
-    that is impossible), in the order `IN_TURN`. `readings`: times of communication; [] on one GPU.
-    `device_time`: `busy_times` of each device, and host `seconds` without tracing. `step`: trace
-    events of one step.
+    `in_memory`: lists of the seconds of each block of steps, `seconds` with gradient exchange and
+    `seconds_without_exchange` (None if impossible). `readings`: seconds of communication; [] on one
+    GPU. `device_time`: `busy_times` of each device, and `seconds` of the host without tracing.
+    `step`: trace events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -94,7 +99,10 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
-    """Return seconds of the same steps, alternately with and (if possible) without exchange."""
+    """Return seconds of blocks of steps with gradient exchange and, if possible, without it.
+
+    All blocks have the same batches. The two kinds of blocks alternate as `IN_TURN` says.
+    """
     replica, blocks = trainer.replica, dict[bool, list[EpochResult]]({True: [], False: []})
     for exchange in IN_TURN:
         if exchange or replica.separable:
@@ -109,10 +117,11 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 
 
 def busy_times(spans: Spans) -> dict[str, Any]:
-    """Return seconds of a device: busy, computing, and of each kernel class.
+    """Return busy seconds of a device, in total and for each kernel class.
 
-    `running_seconds`: the class runs. `seconds`: the class runs, and no earlier class does. The sum
-    of all `seconds` is `busy_seconds`; without communication (the last class), `compute_seconds`.
+    Classes have the order of `KernelClass`. `running_seconds`: kernels of the class run. `seconds`:
+    kernels of the class run, and none of an earlier class. All `seconds` add up to `busy_seconds`;
+    without the last class, communication, to `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -131,10 +140,11 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return message seconds and exposed seconds, of the device with the most; or a note.
+    """Return seconds of communication on the device with the most, or a note if there is none.
 
-    A message counts only its shortest time over all devices (`everyone`): that of the last device
-    to join. The time before counts as `start_skew_seconds`.
+    A message counts with its shortest duration on any device of any rank (`everyone`), which is
+    that of the device that joins last. The time that other devices wait before is
+    `start_skew_seconds`.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -153,7 +163,7 @@ def communication(
 
 
 def length(spans: list[Span]) -> int:
-    """Return the nanoseconds that `spans` cover; overlaps count once."""
+    """Return the nanoseconds that are covered by one or more of `spans`."""
     covered, latest = 0, min((start for start, *_ in spans), default=0)
     for start, end, _ in sorted(spans):
         covered += max(0, end - max(start, latest))
@@ -166,8 +176,9 @@ def record(
 ) -> tuple[dict[int, Spans], dict[int, Messages], EpochResult]:
     """Trace at most `limit` iterations; return kernels and messages by device, and the result.
 
-    Kernels include communication; their classes come from `known`. The first barrier is left out,
-    because it also waits for all ranks to start tracing.
+    Messages are kernels whose name shows that they communicate; `known` gives the class of the
+    other kernels. On GPUs the first message is left out: a barrier that waits until all ranks
+    trace.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
@@ -196,7 +207,10 @@ def record(
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
-    """Return class and bytes of a step's kernels, run without CUDA graphs; {} if out of memory."""
+    """Return class and bytes of the kernels of steps that run without CUDA graphs.
+
+    In a graph, no operator launches kernels. If memory does not suffice, return {}.
+    """
     trainer.step.replays = False
     try:
         return launches(_exported(train, limit, rank, shapes=True))
@@ -236,7 +250,10 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
 
 
 def launches(events: list[Event]) -> Launches:
-    """Return class and bytes of a trace's kernels. Kernels of one operator share its bytes."""
+    """Return class and bytes of each kernel in a trace.
+
+    The kernels of one operator share the operator's bytes equally.
+    """
     operators = {one["args"]["External id"]: one for one in events if one.get("cat") == "cpu_op"}
     ranges = [one for one in events if one.get("cat") == "user_annotation"]
     updates = [one for one in ranges if one["name"].lower().startswith("optimizer")]
@@ -260,7 +277,10 @@ def kernel_class(operator: str) -> KernelClass:
 
 
 def moved_bytes(operator: Event) -> float:
-    """Return the bytes of an operator's inputs, and of an output like the largest; 0 if unknown."""
+    """Return the bytes that an operator reads and writes; 0 if unknown.
+
+    A trace lists only inputs. The output is taken to be as large as the largest input.
+    """
     name, recorded = operator["name"], operator.get("args", {})
     if LOOKUPS.search(name) or kernel_class(name) not in ("copies", "element-wise"):
         return 0.0
@@ -270,5 +290,5 @@ def moved_bytes(operator: Event) -> float:
 
 
 def _items(shape: list[Any]) -> int:
-    """Return the number of items in an array of this shape, or in arrays of a list of shapes."""
+    """Return the number of elements in an array of this shape, or in arrays of a list of shapes."""
     return sum(map(math.prod, shape)) if shape and isinstance(shape[0], list) else math.prod(shape)

@@ -1,4 +1,4 @@
-"""Launch measuring processes on leased devices, and collect their reports."""
+"""Start measuring processes on GPUs or CPUs that are locked for them, and collect their reports."""
 
 import json
 import os
@@ -21,7 +21,10 @@ from scaling.registry.registry import Reference
 
 
 class Measurement(Options):
-    """Options of all measurements except runs; `gpus` counts all nodes (on a CPU, processes)."""
+    """Options that all measurements share, except runs of the grid.
+
+    `gpus` is the number of GPUs on all nodes; on a CPU, the number of processes.
+    """
 
     output: Path
     gpus: int = 1
@@ -32,7 +35,7 @@ class Measurement(Options):
 
 
 class Sweep(Measurement, Interconnect):
-    """Options of the all-reduce sweep on 2 or more GPUs, with the message sizes of `model`."""
+    """Options of the all-reduce sweep on 2 or more GPUs. It also times the messages of `model`."""
 
     model: Model = Model()
     manifest: Path
@@ -57,8 +60,9 @@ def run(
 ) -> ProcessResult:
     """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
 
-    UserError, with the measurement's `name` and `advice`, if a process fails. Reaching the time
-    limit is no failure if there are reports of the kind `keep`.
+    UserError if a process fails or reaches the time limit; the message contains `name` and
+    `advice`. After the time limit, reports of the kind `keep`, if there are any, are returned
+    without an error.
     """
     about = {"options": options.model_dump(mode="json")}
     result = launch_ranks(function, about, options, options.output, options.gpus)
@@ -72,7 +76,11 @@ def run(
 
 @contextmanager
 def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield locked GPUs ([] on a CPU) and environment variables; SIGTERM raises SystemExit."""
+    """Lock GPUs or the CPU for a `with` block; yield the names of the GPUs, and variables.
+
+    The variables are the environment of processes that use them. On a CPU, the list of names is
+    empty. In the block, SIGTERM raises SystemExit.
+    """
     with launcher.terminable():
         on_gpu = device == "cuda"
         there = environment.visible_gpus() if on_gpu else []
@@ -93,10 +101,11 @@ def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str],
 def launch_ranks(
     function: str, arguments: dict[str, Any], options: Any, output: Path, gpus: int
 ) -> ProcessResult:
-    """Call `function` (`module:name`) in processes on locked GPUs; return their end and reports.
+    """Call `function` (`module:name`) on each node of a job; return its exit status and reports.
 
-    `gpus` counts all nodes, but this process locks only GPUs of its node. Ranks read job.json in a
-    temporary folder beside `output`, and write their reports there.
+    `gpus` counts all nodes, but this process locks only GPUs of its own node. The function's name
+    and `arguments` are passed in job.json, in a temporary folder beside `output`; ranks write their
+    reports to the same folder.
     """
     device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)
     before = environment.describe(device)

@@ -31,16 +31,20 @@ CLIENT = Path(__file__).parents[3] / "client"
 FOLDER_VARIABLE = "SCALING_FOLDER"
 THREADS = [f"{name}_NUM_THREADS" for name in ("MKL", "OPENBLAS", "GOTO", "NUMEXPR")]
 THREADS += ["VECLIB_MAXIMUM_THREADS"]
-"""Variables that Snakemake sets to a job's cores; `measure.leased` sets OMP_NUM_THREADS."""
+"""Environment variables that Snakemake sets to the cores of a job. Here they become `cpu_threads`,
+as OMP_NUM_THREADS does in `measure.leased`."""
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "studies", "site", "__pycache__"}
-"""Names of folders that are not searched for files which a command reads or writes."""
+"""Names of folders in which `_files` does not look for files that a command reads or writes."""
 MOST_FILES = 10_000
 SAMPLING_SECONDS = 0.2
 
 
 class Sampler:
-    """Samples GPUs (CUDA_VISIBLE_DEVICES entries) in a `with` block, at times from `clock`."""
+    """Samples memory, utilization and counters of GPUs in a `with` block, in a thread.
+
+    `gpus` are entries of CUDA_VISIBLE_DEVICES. `clock` returns the time of a sample in seconds.
+    """
 
     def __init__(self, gpus: Sequence[str], clock: Callable[[], float]) -> None:
         self._handles, self._clock = gpu_counters.handles(gpus), clock
@@ -57,7 +61,7 @@ class Sampler:
         self._sampler.join()
 
     def memory(self) -> dict[str, Any]:
-        """Return a record's `memory`: peak bytes of each GPU, and the capacity of the first."""
+        """Return field `memory` of a record: peak bytes of each GPU, and capacity of the first."""
         peaks = [int(own["bytes"].max()) for own in self._of_gpus()]
         whole = peaks and ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
         capacity = float(whole.total) if whole else None
@@ -65,7 +69,10 @@ class Sampler:
         return {"kind": kind, "peak_bytes": peaks, "capacity_bytes": capacity}
 
     def between(self, start: float, end: float) -> list[tuple[GpuReading, float]]:
-        """Return, per GPU, its counters between two times and the share of time with a kernel."""
+        """Return each GPU's counters and busy fraction, from time `start` to `end`.
+
+        A GPU is busy while a kernel runs, by NVML's utilization.
+        """
         last = end + SAMPLING_SECONDS
         return [
             (
@@ -93,13 +100,13 @@ class Sampler:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return a GPU's counters at `time`, interpolated. A counter that a sample lacks is omitted."""
+    """Return a GPU's counters at `time`, interpolated. Counters missing in a sample are omitted."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Run a recipe's command, which may write files to `folder`; return the run's record."""
+    """Run the command of a recipe, which may write files to `folder`; return the run's record."""
     before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {
@@ -172,7 +179,10 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
 
 
 def _files() -> dict[str, tuple[int, int]]:
-    """Map all files here to times (ns) of last change and last read; {} if above `MOST_FILES`."""
+    """Return times (ns) of the last change and last read of each file below the working directory.
+
+    If there are more than `MOST_FILES` files, return {}.
+    """
     found = {}
     for place, folders, names in os.walk("."):
         folders[:] = [name for name in folders if name not in SKIPPED and name[0] != "."]
@@ -188,7 +198,11 @@ def _files() -> dict[str, tuple[int, int]]:
 def _verdict(
     spec: RunSpec, output: Output, result: ProcessResult, seconds: float, epochs: pd.DataFrame
 ) -> tuple[Status, str | None, pd.DataFrame]:
-    """Return a command's status, a sentence on anything unusual or None, and its epochs."""
+    """Return the status of a command, a sentence about anything unusual or None, and its epochs.
+
+    UserError if the command fails for an unknown reason, or if its epochs are too few or
+    impossible.
+    """
     of = f"the command of {spec.cell}"
     if result.timed_out:
         limit = f"stopped at the time limit of {spec.time_limit_seconds:g} s"
@@ -234,7 +248,7 @@ def _verdict(
 def _rows(
     spec: RunSpec, epochs: pd.DataFrame, measured: Any, lines: pd.DataFrame, sampler: Sampler
 ) -> Iterator[EpochRow]:
-    """Yield one row per epoch and rank. If the output names no ranks, all count as rank 0."""
+    """Yield one row per epoch and rank. If the output names no ranks, rank 0 stands for all."""
     ranks = lines.dropna(subset="rank").groupby(["epoch", "rank"])[["seconds", "data_wait"]].last()
     epoch: Any
     for number, epoch in enumerate(epochs.itertuples(), start=1):
@@ -260,7 +274,7 @@ def _rows(
 
 
 def _busy(measured: pd.DataFrame, sampler: Sampler) -> Iterator[dict[str, Any]]:
-    """Yield one row per GPU: busy seconds in the measured epochs, by the driver's counter."""
+    """Yield one row per GPU with its busy seconds in the measured epochs, by NVML's utilization."""
     busy = []
     epoch: Any
     for epoch in measured.itertuples():

@@ -28,19 +28,20 @@ from scaling.registry.registry import Reference
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
-"""Seconds after a rank's failure in which other ranks may report; later they count as hung."""
+"""Seconds after a rank's failure in which other ranks may report. Silent ranks count as hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
-"""Environment variable with the file descriptor of the socket of the ranks' TCPStore."""
+"""Environment variable: file descriptor of the socket on which rank 0 serves the TCPStore."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""Variable with milliseconds. After a timeout, PyTorch waits four times as long for dumps."""
+"""Environment variable and its value in ms. After an NCCL timeout, PyTorch waits four times this
+value for debug dumps; by default, it waits longer."""
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
-"""Maximum seconds to wait for other threads before a fork."""
+"""Maximum seconds that `wait_for_threads` waits before a fork."""
 
 
 @dataclass(frozen=True)
 class Rank:
-    """One process of a run. `processes` is 1 for one GPU and for DataParallel."""
+    """One training process and its device. `processes` is 1 for one GPU and for DataParallel."""
 
     index: int
     local_index: int
@@ -58,7 +59,7 @@ class Rank:
             dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
 
     def gather(self, own: T) -> list[T]:
-        """Return the values of `own` from all ranks, in order of ranks; all ranks get the list."""
+        """Return the value of `own` on each rank, in order of ranks. All ranks get the list."""
         found = [own] * self.processes
         if self.processes > 1:
             dist.all_gather_object(found, own)
@@ -70,10 +71,10 @@ class Rank:
             dist.destroy_process_group()
 
     def stopwatch(self) -> Callable[[], float]:
-        """Return a function that returns the seconds since this call of `stopwatch`.
+        """Return a function that returns the seconds since `stopwatch` was called.
 
-        On a GPU, events in the current stream mark both times; the function waits for the second
-        one.
+        On a GPU, CUDA events in the current stream mark both times, and the function waits until
+        the second event has occurred.
         """
         if self.device.type == "cpu":
             started = time.perf_counter()
@@ -89,14 +90,17 @@ class Rank:
         return elapsed
 
     def synchronize(self, gpus: int) -> None:
-        """Wait until this rank's GPU is idle; with DataParallel, until all `gpus` are idle."""
+        """Wait until this rank's GPU is idle; with DataParallel, until all `gpus` GPUs are idle."""
         if self.device.type == "cuda":
             for index in range(gpus) if self.processes == 1 else [self.local_index]:
                 torch.cuda.synchronize(index)
 
 
 def main() -> None:
-    """Call the function that job.json (path in sys.argv) names, with its arguments and `folder`."""
+    """Read job.json, whose path is in sys.argv, and call its function with its arguments.
+
+    One more argument is `folder`, the folder of job.json, where ranks write their reports.
+    """
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
     arguments = job["arguments"] | {"folder": str(path.parent)}
@@ -106,7 +110,8 @@ def main() -> None:
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in `processes` processes; exit with status 1 if one of them fails.
 
-    This node's processes are forks of this process, which must not have initialized CUDA.
+    Each node forks its part of the processes from this process, which must not have initialized
+    CUDA. A single process is not forked.
     """
     if processes == 1:
         run(*arguments)
@@ -139,10 +144,11 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
-    """Return this process's rank, from the environment; if one of several, join NCCL or gloo.
+    """Return this process's rank, read from the environment, after joining the process group.
 
-    Each of several ranks sees one GPU only, as device 0, so that all ranks can share compiled code,
-    which contains the device's number.
+    The group uses NCCL or gloo; a single process has none. If there are several ranks, each sees
+    only its GPU, as device 0: ranks can then share compiled code, which contains the device's
+    number.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -179,9 +185,10 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 def wait_for_threads() -> None:
     """Before a fork, wait until two checks in a row find all other PyTorch threads asleep.
 
-    Before Python 3.11.10, a gloo thread that ends a collective takes a lock without the GIL. A
-    child forked at that moment waits for the lock for ever (gh-112275). A sleeping thread does not
-    hold the lock. Each check releases the GIL, so that threads that wait for the GIL can run.
+    Before Python 3.11.10, a gloo thread takes a lock without the GIL when a collective ends. A
+    child that is forked at that moment waits for the lock for ever (gh-112275). A sleeping thread
+    does not hold the lock. Each check releases the GIL, so that threads that wait for the GIL can
+    run.
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
@@ -200,7 +207,7 @@ def backend(device: Device) -> str:
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Return a rank's host, machine and GPUs, and the versions of CUDA and NCCL."""
+    """Return this rank's host, machine and GPUs, and the versions of CUDA and NCCL."""
     on_gpu = device == "cuda"
     return {
         **environment.leased_gpus(environment.visible_gpus() if on_gpu else []),
@@ -244,7 +251,7 @@ def process(
 def joined(
     log_folder: Path, requested: Device, cpu_threads: int, timeout_seconds: float
 ) -> Iterator[tuple[Rank, RankLog]]:
-    """Join the process group; yield this rank and its log, with reports `start` and `end`."""
+    """Join the process group; yield this rank and its log, which gets reports `start` and `end`."""
     device = environment.resolve_device(requested)
     with process(log_folder) as log:
         rank = join(device, cpu_threads, timeout_seconds)

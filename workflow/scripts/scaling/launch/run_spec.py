@@ -28,11 +28,11 @@ class CommandOptions(Limits):
     measured_epochs: Count = 4
     device: Device = "auto"
     nodes: int = 1
-    """Number of nodes of a Slurm job. All nodes have equally many of the run's GPUs."""
+    """Number of nodes of the Slurm job. Each node has the same number of the run's GPUs."""
 
 
 class RunSpec(CommandOptions, Training):
-    """Parameters of one run, all of which its record contains."""
+    """Parameters of one run of the grid. The record of the run contains all of them."""
 
     cell: Cell = Cell("plain", "ddp", 1, 128, 0)
     model: Model = Model()
@@ -41,11 +41,14 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def epochs(self) -> int:
-        """Minimum number of epochs (warm-up and measured), after which the model is evaluated."""
+        """Minimum number of epochs, with warm-up. The weights after this epoch are evaluated."""
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
-        """Return the next epoch's role, given the seconds of past epochs; None to stop training."""
+        """Return the role of the next epoch, or None to stop training.
+
+        `warmup` and `measured` are the seconds of all epochs so far that had these roles.
+        """
         if len(warmup) < self.warmup_epochs or sum(warmup) < self.warmup_seconds:
             return "warmup"
         enough = len(measured) >= self.measured_epochs and sum(measured) >= self.measured_seconds
@@ -59,7 +62,7 @@ class RunSpec(CommandOptions, Training):
         return STRATEGIES.find(self.cell.strategy).processes(self.cell.gpus)
 
     def resolved(self) -> "RunSpec":
-        """Return a copy with `device` cpu or cuda; UserError for unknown or unsupported options."""
+        """Return a copy whose `device` is cpu or cuda. UserError for unsupported options."""
         STRATEGIES.find(self.cell.strategy)
         ENGINES.find(self.engine).options.of(self.recipe_options, "recipe_options")
         device = environment.resolve_device(self.device)
@@ -70,5 +73,5 @@ class RunSpec(CommandOptions, Training):
         return self.model_copy(update={"device": device})
 
     def parameters(self) -> dict[str, Any]:
-        """Return all parameters except `cell` and `model`, for field `training` of the record."""
+        """Return the field `training` of a record: all parameters except `cell` and `model`."""
         return self.model_dump(exclude={"cell", "model"})

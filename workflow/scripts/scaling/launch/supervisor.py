@@ -25,7 +25,10 @@ OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape"
 def supervise(
     spec: RunSpec, images: Path, manifest: Path, output: Path, worker: str = WORKER
 ) -> RunRecord:
-    """Train `spec` by calling `worker` in each rank; write the record to `output` and return it."""
+    """Train `spec` by calling `worker` in each rank; write the record to `output` and return it.
+
+    An impossible run is not started: its record has status `infeasible`.
+    """
     dataset = DATASET.read(manifest)
     status: Status = "infeasible"
     if message := infeasible_reason(spec, dataset["train_images"]):
@@ -49,7 +52,7 @@ def supervise(
 def record_of(
     spec: RunSpec, result: ProcessResult, status: Status, message: str | None
 ) -> RunRecord:
-    """Return a run's record, from its status and its ranks' reports; its dataset is still empty."""
+    """Return a run's record from its status and its ranks' reports. `dataset` is left empty."""
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
@@ -101,7 +104,7 @@ def record_of(
 
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
-    """Write trace events of all ranks as compressed JSON; skip it if above `TRACE_BYTES`."""
+    """Write the trace events of all ranks as compressed JSON, unless that exceeds `TRACE_BYTES`."""
     content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
         print(f"one step of each rank takes {len(content):,} bytes, too many to keep its trace")
@@ -111,7 +114,11 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events. Of two that overlap in part, which Perfetto drops, the earlier is cut."""
+    """Return the events, with times relative to the first event, so that none overlap in part.
+
+    If two events of a thread overlap in part, the earlier one is shortened, in place: Perfetto
+    would drop one. Times are in µs.
+    """
     spans = [event for event in events if event["ph"] == "X"]
     spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))
     first = min((event["ts"] for event in spans), default=0.0)
@@ -144,7 +151,7 @@ def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
 
 
 def summary(record: RunRecord) -> str:
-    """Return one line about a run for its log: configuration, status, message, accuracy."""
+    """Return one line about a run for its log: configuration, status, message and accuracy."""
     tested = record["evaluation"] if record["status"] == "ok" else None
     accuracy = f", test accuracy {100 * tested['test_accuracy']:.2f} %" if tested else ""
     message = f" ({record['message']})" if record["message"] else ""

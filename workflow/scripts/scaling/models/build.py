@@ -14,15 +14,15 @@ from scaling.registry.entries import MODELS
 from scaling.registry.registry import resolved
 
 LEAST_BATCH = 2
-"""Minimum batch size, because batch norm rejects a single value per channel."""
+"""Minimum batch size: in training, batch norm rejects a batch with one value per channel."""
 
 
 def build(chosen: Model, classes: int) -> nn.Module:
-    """Return the `chosen` model with initial weights, for `classes` classes.
+    """Return the model that `chosen` names, with initial weights, for `classes` classes.
 
-    Its name is a registered model, a classification model of torchvision, or a function of the
-    number of classes, `file.py:function` or `module:function`. The options are passed on as
-    arguments. UserError for an unknown name. Errors in the model's own code are not caught.
+    `chosen.name` is a registered model, a classification model of torchvision, or a function,
+    `file.py:function` or `module:function`, which gets the number of classes. `chosen.options` are
+    more arguments. UserError for an unknown name. Errors in the model's own code are not caught.
     """
     name, given, sizes = chosen.name, chosen.options, [classes]
     make: Any
@@ -44,10 +44,10 @@ def build(chosen: Model, classes: int) -> nn.Module:
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:
-    """Return a network's repeated parts, such as residual blocks or transformer blocks.
+    """Return the repeated parts of a network, such as residual blocks or transformer blocks.
 
-    These are the outermost modules with children whose class, outside torch.nn, occurs twice or
-    more.
+    A block is a module that has children, and whose class is not from torch.nn and occurs at least
+    twice. Blocks inside another block are not returned.
     """
     classes = Counter(type(module) for module in model.modules())
 
@@ -63,7 +63,7 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 
 
 def cache_use() -> dict[str, int]:
-    """Return how many graphs torch.compile took from its cache (`kept`) and compiled (`made`)."""
+    """Return how many graphs torch.compile loaded from its cache (`kept`) and compiled (`made`)."""
     if "torch._dynamo.utils" not in sys.modules:
         return {"kept": 0, "made": 0}
     counts = torch._dynamo.utils.counters["aot_autograd"]
@@ -72,6 +72,6 @@ def cache_use() -> dict[str, int]:
 
 
 def compile_seconds() -> float:
-    """Return the seconds that torch.compile has used in this process until now."""
+    """Return the total seconds that torch.compile has taken in this process."""
     utils = sys.modules.get("torch._dynamo.utils")
     return float(utils.calculate_time_spent()["total_wall_time"]) if utils else 0.0

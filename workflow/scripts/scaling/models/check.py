@@ -19,14 +19,14 @@ from scaling.models.build import LEAST_BATCH, build
 from scaling.registry.strategy import STRATEGIES
 
 CLASSES = 10
-"""Number of classes assumed as long as the dataset is not prepared."""
+"""Number of classes to assume if the dataset does not exist yet."""
 
 
 def check(config: dict[str, Any], manifest: Path) -> None:
     """Raise UserError if the model cannot be built, or cannot train in all runs of the study.
 
-    Trains one step on 2 images; on 1 image, which batch norm may reject, if the smallest batch is
-    1. Uses the meta device, which computes no values; if that fails, the CPU.
+    Trains one step on 2 images. If the study's smallest batch is 1, trains on 1 image, which batch
+    norm may reject. Runs on the meta device, which computes no values; if that fails, on the CPU.
     """
     section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
     images = configuration.train_images(config, described)
@@ -53,7 +53,10 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
-    """Yield (batch size, description) of each forward pass; `images` is the dataset's size."""
+    """Yield (batch size, description) of each forward pass that the study's runs will have.
+
+    `images` is the number of training images, None if unknown. It determines the last batch.
+    """
     full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]
     for n in full["gpus"] if "time_to_accuracy" in on else ():
@@ -74,7 +77,10 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
 
 
 def _train(model: nn.Module, images: torch.Tensor, classes: int) -> None:
-    """Train one step; ValueError for a wrong shape or missing gradients, or PyTorch's errors."""
+    """Train one step. ValueError if the logits have a wrong shape, or if gradients are missing.
+
+    Errors in PyTorch and in the model are not caught.
+    """
     parameters, wanted = dict(model.train().named_parameters()), (len(images), classes)
     # Only a lazy parameter cannot tell how many values it has.
     trained = [key for key, one in parameters.items() if one.numel() and one.requires_grad]

@@ -5,10 +5,10 @@ from torch.nn import functional
 
 
 class NarrowConv2d(nn.Conv2d):
-    """A strided 1×1 convolution that subsamples its input before it multiplies.
+    """A strided 1×1 convolution that first drops the pixels that the stride skips.
 
-    On a CPU without AVX-512, PyTorch's oneDNN writes out of bounds if such a convolution is strided
-    and has channels-last images with fewer than `NARROW` channels (seen with PyTorch 2.15).
+    On a CPU without AVX-512, PyTorch's own strided 1×1 convolution (oneDNN) writes out of bounds,
+    if images are channels-last with fewer than `NARROW` channels (seen with PyTorch 2.15).
     """
 
     NARROW = 8
@@ -19,7 +19,7 @@ class NarrowConv2d(nn.Conv2d):
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions with a shortcut (He et al. 2016, arXiv:1512.03385, figure 2)."""
+    """Residual block of two 3×3 convolutions (He et al. 2016, arXiv:1512.03385, figure 2)."""
 
     def __init__(self, channels_in: int, channels_out: int, stride: int) -> None:
         super().__init__()
@@ -43,8 +43,9 @@ class BasicBlock(nn.Module):
 class ResNet18(nn.Module):
     """ResNet-18 for CIFAR: a 3×3 stem without pooling, four stages of two blocks, one linear layer.
 
-    Input is [batch, 3, 32, 32], output logits [batch, classes]. `width` is the number of channels
-    in the first stage. Width 64 with 10 classes is the published model, with 11,173,962 parameters.
+    The input is [batch, 3, 32, 32], the output is logits [batch, classes]. `width` is the number of
+    channels in the first stage. Width 64 with 10 classes is the published model, with 11,173,962
+    parameters.
     """
 
     def __init__(self, width: int = 64, classes: int = 10) -> None:
@@ -65,7 +66,10 @@ class ResNet18(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """Return three parts: up to stage 2, stage 3, and the rest (6, 19, 75 % of parameters)."""
+        """Return three parts in order: stem, stages 1 and 2; stage 3; stage 4 and head.
+
+        They have 6, 19 and 75 % of the parameters.
+        """
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]
 

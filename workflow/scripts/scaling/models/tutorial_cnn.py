@@ -1,4 +1,4 @@
-"""The tutorial CNN, which all quantization stages use, and its weights file."""
+"""The tutorial CNN, the network that is quantized, and the file of its weights."""
 
 import io
 from collections import OrderedDict
@@ -15,7 +15,7 @@ CLASSES = 10
 
 
 def tutorial_cnn() -> nn.Sequential:
-    """Return a LeNet-like network: images [n, 3, 32, 32] to logits [n, 10]; 62,006 parameters.
+    """Return a LeNet-like network with 62,006 parameters: images [n, 3, 32, 32] to logits [n, 10].
 
     Every operation is a module, so that hooks can observe it and quantized layers can replace it.
     """
@@ -47,9 +47,10 @@ def save_weights(network: nn.Module, target: Path) -> None:
 
 
 def load_weights(source: Path) -> nn.Sequential:
-    """Return the tutorial CNN with the weights in `source`, on the CPU, in evaluation mode.
+    """Return the tutorial CNN with the weights in file `source`, on the CPU, in evaluation mode.
 
-    UserError if the file is missing, damaged, of another network, or has non-finite weights.
+    UserError if the file is missing or damaged, contains another network, or has non-finite
+    weights.
     """
     network = tutorial_cnn()
     try:

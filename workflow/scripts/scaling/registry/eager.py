@@ -28,7 +28,7 @@ class Options(Section):
     third step on. Null: sent whole."""
 
     def of_ddp(self) -> dict[str, Any]:
-        """Return the options of DistributedDataParallel that differ from its defaults."""
+        """Return the arguments for `strategies.ddp` that differ from their defaults."""
         return self.model_dump(exclude={"loader_workers"}, exclude_defaults=True)
 
 

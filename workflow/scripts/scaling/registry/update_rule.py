@@ -45,11 +45,11 @@ class UpdateRule(Section):
     """Initializes the last batch-norm scale of each residual block of resnet18-cifar with 0."""
 
     def peaks(self, base: float) -> tuple[float, float]:
-        """Return the peak learning rates of Muon and of SGD; without Muon, both are `base`."""
+        """Return the peak learning rates of Muon and of SGD. Without Muon, both are `base`."""
         return (self.muon, self.rest_rate or base) if self.muon else (base, base)
 
     def shares(self, updates: int) -> list[float]:
-        """Return the learning rate at each of `updates` updates, as a fraction of its peak."""
+        """Return the learning rate in each of `updates` updates, as a fraction of its peak."""
         rising = round(self.warmup_share * updates)
         left = updates - rising
         remaining: Callable[[float], float] = {
@@ -62,11 +62,11 @@ class UpdateRule(Section):
 
 
 class SweepOptions(Section):
-    """Options of a technique that are not in its recipe: scaling rule and learning rate sweep.
+    """Options of a technique that a recipe does not have: scaling rule and learning rate sweep.
 
-    At a global batch of k reference batches, `scaling` multiplies the learning rate by k (linear:
-    Goyal et al. 2017, arXiv:1706.02677, also for `warmup_epochs`) or √k (sqrt: Krizhevsky 2014,
-    arXiv:1404.5997).
+    If the global batch is k reference batches, `scaling` multiplies the learning rate by k
+    (`linear`) or √k (`sqrt`). Sources: `linear` and `warmup_epochs` Goyal et al. 2017,
+    arXiv:1706.02677; `sqrt` Krizhevsky 2014, arXiv:1404.5997.
     """
 
     scaling: Literal["none", "linear", "sqrt"] = "none"
@@ -93,10 +93,10 @@ class Technique(SweepOptions, UpdateRule):
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
-    """Return `gpus` if a global batch is at least `gpus` reference batches, else 1."""
+    """Return `gpus` if each of them gets at least a reference batch of the global batch, else 1."""
     return gpus if global_batch >= gpus * reference_batch else 1
 
 
 def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """Return the global batches that are not divisible by the number of GPUs that share them."""
+    """Return the global batches that the GPUs which share them cannot divide equally."""
     return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]

@@ -11,15 +11,17 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""Steps before a capture: more than the ten that DDP times by events, which captures forbid."""
+"""Number of steps before a capture. DDP times its first 10 steps with CUDA events, which a capture
+forbids."""
 
 
 def captured(
     begin: Callable[[], None], step: Callable[[], None], memory: Any = None
 ) -> torch.cuda.CUDAGraph:
-    """Return a CUDA graph of `step`, captured after warm-up steps; `begin` precedes each step.
+    """Return a CUDA graph of `step`, captured after warm-up steps. `begin` runs before each step.
 
-    The graph shares `memory`, the pool of another graph, and may overwrite that graph's results.
+    If given, `memory` is the memory pool of another graph. Both graphs then use the same memory:
+    replaying one may overwrite the results of the other.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -36,17 +38,18 @@ def captured(
 
 
 class SideStream:
-    """A second stream of a captured step, for work whose results only the end of the step needs."""
+    """A second CUDA stream in a captured step, for work that is only needed at the step's end."""
 
     def __init__(self) -> None:
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context that runs work on this stream, and keep tensors `read` until `join`.
+        """Return a context manager that runs work on this stream, after all work launched so far.
 
-        Outside a capture, work runs on the current stream unless `launched` is True, because
-        cuDNN's search for algorithms must run alone.
+        `read` are the tensors that the work reads; they are kept alive until `join`. Outside a
+        capture, the work runs on the current stream, because cuDNN's search for algorithms must run
+        alone; if `launched` is True, it runs on this stream nevertheless.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()
@@ -56,7 +59,7 @@ class SideStream:
         return torch.cuda.stream(self._stream)
 
     def join(self) -> None:
-        """Make the current stream wait for this stream, and release the kept tensors."""
+        """Make the current stream wait for this stream, and release the tensors kept by `after`."""
         if self._kept:
             assert self._stream
             torch.cuda.current_stream().wait_stream(self._stream)
@@ -64,7 +67,10 @@ class SideStream:
 
 
 def refusals(model: nn.Module, images: Tensor) -> list[str]:
-    """Return why steps of `model` cannot be captured, or []. Tries a copy, before FSDP wraps it."""
+    """Return [], or a list with the reason why a CUDA graph cannot capture `model`.
+
+    Call it before FSDP wraps the model, because it tries a capture with a copy.
+    """
     copied = copy.deepcopy(model)
     try:
         captured(lambda: None, lambda: copied(images).sum().backward())

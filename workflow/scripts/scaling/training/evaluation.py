@@ -40,7 +40,7 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Return the SHA-256 (hex) of the tensors' bytes. If one is sharded, all ranks must call it."""
+    """Return the SHA-256 (hex) of the tensors' bytes. If one is sharded, call this on all ranks."""
     digest = hashlib.sha256()
     for tensor in tensors:
         whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
@@ -50,7 +50,7 @@ def sha256(tensors: Iterable[Tensor]) -> str:
 
 
 def own_parts(model: nn.Module) -> list[Tensor]:
-    """Return this rank's parts of all parameters and buffers of `model`, without copying them."""
+    """Return all parameters and buffers of `model`, not copied; if sharded, this rank's shards."""
     held = model.state_dict().values()
     return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 
@@ -60,8 +60,9 @@ def count_flops(
 ) -> int:
     """Return the floating-point operations per image of one training step of `model`.
 
-    Counts convolutions and matrix products, forward and backward, except gradients of the images. A
-    multiply-add is two. Runs a copy on the meta device, or on a CPU if the model needs values.
+    Counts convolutions and matrix products in the forward and backward pass, except the gradient of
+    the images. A multiply-add counts as two operations. Runs a copy of the model on the meta
+    device, or on a CPU if the model needs values of tensors.
     """
     copied = copy.deepcopy(model).to(device)
     try:

@@ -1,6 +1,6 @@
 """SGD on one flat array of all weights, whose gradients DistributedDataParallel averages.
 
-A cast and an update per tensor would launch so many kernels that they limit a small model.
+With a cast and an update per tensor, kernel launches would limit the speed of a small model.
 """
 
 import copy
@@ -21,26 +21,28 @@ from scaling.training.captured_steps import SideStream
 from scaling.training.strategies import Wrapped, buckets_of
 
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
-"""Modules whose parameters stay in float32, whatever the working precision."""
+"""Modules whose parameters stay in float32 if the other parameters have a lower precision."""
 ALIGNED_ELEMENTS = 64
-"""Each tensor starts at a multiple of this many elements: cuDNN's fast kernels need alignment."""
+"""Each tensor starts at a multiple of this many elements, as fast cuDNN kernels need alignment."""
 BUCKET_MB = 1.0
-"""Maximum MiB of a bucket of gradients: the fastest of 1 to 16 MiB at b = 32 (docs/bench.md)."""
+"""Maximum MiB of a gradient bucket: the fastest of 1 to 16 MiB with 32 images per GPU."""
 
 
 class FlatSGD(Wrapped):
-    """A model and its update by SGD, LARS or Muon in few kernels, which a CUDA graph can capture.
+    """A model that SGD, LARS or Muon updates in few kernels, which a CUDA graph can capture.
 
-    The parameters of the given model become float32 views of one array. Forward and backward passes
-    use `self.model`. If `working_dtype` is set, that is a copy of the given model that shares its
-    norms; all other parameters, and the gradients that `ranks` average, have the type
-    `working_dtype`. Learning rates are tensors, so that a captured step follows a schedule.
+    The parameters of the given model become views of one flat float32 array. The forward and
+    backward passes use `self.model`: the given model or, if `working_dtype` is set, a copy in this
+    type, which shares the float32 norms of the given model. With several `ranks`, the flat array of
+    gradients has this type, too. Learning rates are tensors, so that a captured step can follow a
+    schedule.
 
-    LARS follows You et al. 2017 (arXiv:1708.03888, algorithm 1), by parameter tensor. The trust
-    ratio is 1 for vectors, as in MLPerf's reference, and for tensors whose weights or gradients are
-    all 0, as they would never learn. Muon follows Jordan et al. 2024 (CIFAR-10): it scales the
-    weights of `update.hidden_convolutions` to the norm √(output channels), then subtracts rate ·
-    `update.orthogonalized`(Nesterov momentum). SGD updates all other parameters.
+    LARS follows You et al. 2017 (arXiv:1708.03888, algorithm 1), with one trust ratio per parameter
+    tensor. The ratio is 1 for vectors, as in MLPerf's reference, and for tensors whose weights or
+    gradients are all 0, which would never change otherwise. Muon follows Jordan et al. 2024
+    (CIFAR-10): it scales the weights of `update.hidden_convolutions` to the norm √(output
+    channels), then subtracts rate · `update.orthogonalized`(Nesterov momentum). SGD updates all
+    other parameters.
     """
 
     def __init__(
@@ -86,10 +88,10 @@ class FlatSGD(Wrapped):
         self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
 
     def parallel(self, forward: nn.Module) -> nn.Module:
-        """Return `forward`, a module that runs `model`, wrapped so that ranks average gradients.
+        """Return `forward` under DistributedDataParallel; on one rank, return it unchanged.
 
-        DistributedDataParallel is built on the side stream, so that its hooks copy gradients to
-        buckets on that stream. Ranks do not synchronize buffers.
+        `forward` is a module that runs `self.model`. DDP is constructed on the side stream, so that
+        its hooks copy gradients to buckets on that stream. Ranks do not synchronize buffers.
         """
         if self._ranks == 1:
             return forward
@@ -107,7 +109,7 @@ class FlatSGD(Wrapped):
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Begin a training with SGD's `options`: zero momenta, and the peak rates of `rule`."""
+        """Set momenta to 0, and learning rates to the peaks of `rule`. `options` are SGD's."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
         self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
         update.prepare(self.model, rule)
@@ -127,7 +129,7 @@ class FlatSGD(Wrapped):
 
     @property
     def momenta(self) -> list[Tensor]:
-        """Return the momenta of SGD and Muon: the optimizer's state."""
+        """Return the momenta of SGD and of Muon, which are the state of the optimizer."""
         return [self._momenta, *(momenta for _, momenta in self._groups)]
 
     @property
@@ -135,12 +137,12 @@ class FlatSGD(Wrapped):
         return [self._weights, *self.model.buffers(), *self.momenta]
 
     def refresh(self) -> None:
-        """Copy the weights into the working copy, if there is one."""
+        """Copy the weights to the copy in `working_dtype`, if there is one."""
         if self._working is not None:
             self._working.copy_(self._weights)
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set learning rates of the next updates; with Muon, `rate` is Muon's and `rest` SGD's."""
+        """Set the learning rate of the next updates. With Muon, `rest` is the rate of SGD."""
         if (rate, rest) != self._rates:
             self._rate.fill_(rate)
             self._rest.fill_(rest)
@@ -192,7 +194,7 @@ class FlatSGD(Wrapped):
             self.refresh()
 
     def _gather(self) -> None:
-        """Move all gradients into the flat array."""
+        """Copy all gradients to the flat array, and delete the originals."""
         self.aside.join()
         gradients: Any = [one.grad for one in self._trained]
         self._collect(views_of(self.gradients, self._trained), gradients)
@@ -214,12 +216,12 @@ class FlatSGD(Wrapped):
         return moved
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
-        """Return the tensors of `flat` as matrices [len(tensor), rest], in memory order."""
+        """Return a matrix view of each parameter in `flat`: [length of the parameter, rest]."""
         views = views_of(flat, self._parameters)
         return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
     def _local_rates(self, trust: float) -> Tensor:
-        """Return LARS's factor for each tensor: trust · |w| / (|g| + decay · |w|), or 1."""
+        """Return LARS's trust ratio of each tensor: trust · |w| / (|g| + decay · |w|), or 1."""
         weights, gradients = (
             torch.stack(torch._foreach_norm(views_of(flat, self._parameters)))
             for flat in (self._weights, self.gradients.float())
@@ -229,10 +231,11 @@ class FlatSGD(Wrapped):
 
 
 class FlatShards(FlatSGD):
-    """Strategy `zero1`: each rank updates an equal part of the flat array and stores its momenta.
+    """Strategy `zero1`: each rank updates one part of the flat array, and stores only its momenta.
 
-    A reduce-scatter sums each part's gradients on its rank; after the update, an all-gather sends
-    the weights. This is stage 1 of ZeRO (arXiv:1910.02054), with as many bytes as an all-reduce.
+    All parts have the same size. A reduce-scatter gives each rank the summed gradients of its part;
+    after the update, an all-gather sends the weights to all ranks. This is stage 1 of ZeRO
+    (arXiv:1910.02054), and sends as many bytes as an all-reduce.
     """
 
     def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:
@@ -276,17 +279,17 @@ def _collect(views: list[Tensor], gradients: list[Tensor]) -> None:
 
 
 def room_of(tensor: Tensor) -> int:
-    """Return the number of elements of the flat array that a tensor occupies, with padding."""
+    """Return the number of elements that a tensor occupies in the flat array, including padding."""
     return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
 
 
 def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Return consecutive views of `flat` with the shapes and memory formats of tensors `like`."""
+    """Return a view of `flat` for each tensor of `like`, with this tensor's shape and strides."""
     parts = zip(flat.split([room_of(tensor) for tensor in like]), like, strict=True)
     return [part.as_strided(tensor.shape, tensor.stride()) for part, tensor in parts]
 
 
 def resized(flat: Tensor, size: int) -> Tensor:
-    """Return `flat` with `size` elements in the same storage, so that its views stay valid."""
+    """Resize the storage of `flat` to `size` elements; return `flat`. Views of it stay valid."""
     flat.untyped_storage().resize_(size * flat.itemsize)
     return flat.as_strided((size,), (1,))

@@ -33,19 +33,21 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 CUDNN_ALGORITHMS = 10
 """Number of algorithms that cuDNN tries for each convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""Largest batch size b at which cuDNN tries all algorithms for resnet18-cifar. On one H200 this
-gains 1 to 2 % up to b = 512, and nothing at b = 2048, where the search takes 40 s longer."""
+"""Largest batch per GPU at which cuDNN tries all algorithms for resnet18-cifar. On one H200, this
+saves 1 to 2 % of the time up to 512, and nothing at 2048, where the search takes 40 s longer."""
 UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
-"""Maps strategies to classes that update one flat array. Other strategies wrap the model."""
+"""Maps strategies to classes that keep all weights in one flat array. Other strategies wrap the
+model."""
 PREPARED_SHARE = 0.05
-"""A smaller last batch is also compiled if it has at least this fraction of an epoch's images."""
+"""An epoch's smaller last batch is compiled only if it has at least this fraction of the images."""
 
 
 class Resident(Trainer):
     """Trainer of engine `resident`.
 
-    A schedule of the learning rate spans `spec.epochs` epochs; later epochs keep the last rate.
-    `loader_seconds` is host time to shuffle images, and to send those that GPU memory cannot hold.
+    The learning rate schedule spans `spec.epochs` epochs; later epochs keep the last rate. In
+    results, `loader_seconds` is host time to shuffle the images, and to send those that GPU memory
+    cannot hold.
     """
 
     step: DeviceStep
@@ -102,7 +104,10 @@ class Resident(Trainer):
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
-        """Build the step; return the options that work, and notes on why others were dropped."""
+        """Build the step. Return the options that work, and notes on why others were turned off.
+
+        If a capture or a compilation fails, the step is built again without it.
+        """
         notes: list[str] = []
         while True:
             self._build(options)
@@ -121,7 +126,7 @@ class Resident(Trainer):
                 options = options.model_copy(update={switch: False})
 
     def _build(self, options: Options) -> None:
-        """Create the optimizer, the forward pass and the step for `options`."""
+        """Create the optimizer, the forward pass and the step that `options` describe."""
         spec, rank, bf16 = self._spec, self._rank, options.precision == "bf16"
         if self._wrapped:
             self.replica, trained = self._wrapped, self._wrapped.model
@@ -163,7 +168,10 @@ class Resident(Trainer):
         return self._train(batches, epoch, len(sizes), untimed)
 
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield (number of the update, batch size); in epoch 0 the numbers are below 0."""
+        """Yield (number of the update, batch size). Epoch 1 starts at update 0.
+
+        Numbers in epoch 0 are negative: its updates keep the present learning rate.
+        """
         self._images.draw(epoch)
         for place, size in enumerate(sizes, start=(epoch - 1) * len(self._sizes)):
             self._images.stage(size)
@@ -178,7 +186,10 @@ class Resident(Trainer):
 
 
 def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
-    """Compile the blocks or, if not `compiled`, undo that; raise PyTorch's recompile limit."""
+    """Compile each block with torch.compile or, if not `compiled`, undo that.
+
+    PyTorch's recompile limit is increased, because blocks of one class share it.
+    """
     torch._dynamo.config.recompile_limit = 8 + 2 * len(blocks)
     for block in blocks:
         block._compiled_call_impl = None
@@ -205,6 +216,6 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def _sizes_to_compile(sizes: list[int]) -> list[int]:
-    """Return batch sizes whose batches have at least `PREPARED_SHARE` of an epoch's images."""
+    """Return distinct batch sizes whose batches have at least `PREPARED_SHARE` of all images."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

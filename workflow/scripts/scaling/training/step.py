@@ -18,17 +18,18 @@ from scaling.training.captured_steps import captured
 from scaling.training.strategies import Wrapped
 
 Batch = tuple[Tensor, Tensor]
-"""Images [n, 3, S, S] and labels [n]."""
+"""Images [n, 3, S, S] and their labels [n]."""
 
 
 @dataclass(eq=False)
 class Step:
-    """An update of the weights by one batch, which runs through `model` in `micro_batches` parts.
+    """A training step on one batch: forward passes, backward passes, and one update of the weights.
 
-    Part r of n has images r, r + n, r + 2n …, like rank r of n ranks that share the batch.
-    `replica` exchanges gradients and updates weights; this class uses only `label_smoothing` of
-    `rule`. `loss_sum` and `correct` are sums over all images since `reset`. If `replays` is False,
-    the host launches all kernels of a step even if it was captured.
+    The batch is split into `micro_batches` parts. Part r of n has images r, r + n, r + 2n …, like
+    rank r of n ranks that share the batch. `replica` exchanges gradients and updates the weights.
+    Of `rule`, this class uses only `label_smoothing`. `loss_sum` and `correct` are sums over all
+    images since `reset`. If `replays` is False, captured steps are not replayed: the host launches
+    their kernels.
     """
 
     model: nn.Module
@@ -47,12 +48,12 @@ class Step:
         self.correct = torch.zeros((), device=self.device, dtype=torch.long)
 
     def reset(self) -> None:
-        """Set the sums of losses and correct predictions to 0."""
+        """Set the sum of losses and the number of correct predictions to 0."""
         self.loss_sum.zero_()
         self.correct.zero_()
 
     def update(self, size: int, next_batch: Callable[[int], Batch]) -> None:
-        """Update the weights by the mean loss over `next_batch(size)`, a batch of `size` images."""
+        """Update the weights with the batch that `next_batch(size)` returns, of `size` images."""
         batch, parts = next_batch(size), min(size, self.micro_batches)
         for part in range(parts):
             images, labels = (one[part::parts] for one in batch)
@@ -67,10 +68,11 @@ class Step:
 
 @dataclass(eq=False)
 class DeviceStep(Step):
-    """A step on images of `data.resident`, launched eagerly or as a CUDA graph.
+    """A training step on `images`, whose batches are on the device; eager or as a CUDA graph.
 
-    For batch sizes in `prepared`, cuDNN searches for algorithms and, if `compiled`, the step is
-    compiled; for other sizes neither. Each rule, exchange setting and batch size has its own graph.
+    `images` are `ResidentImages` or `StreamedImages`. Only for batch sizes in `prepared`, cuDNN
+    searches for fast algorithms and, if `compiled`, the step is compiled. Each combination of rule,
+    batch size, and exchange of gradients (on or off) has its own graph.
     """
 
     images: Any
@@ -88,7 +90,7 @@ class DeviceStep(Step):
         self._searches = set(self.prepared if self.device.type == "cuda" else [])
 
     def run(self, size: int) -> None:
-        """Launch a step on the next `size` images; does not wait for the device."""
+        """Launch a step on the next `size` images, without waiting for the device."""
         graph = self._graphs.get(self._key(size))
         if graph and self.replays:
             graph.replay()
@@ -96,7 +98,7 @@ class DeviceStep(Step):
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Capture a graph for each size without one, then restore model and optimizer."""
+        """Capture a graph for each batch size that has none, then restore model and optimizer."""
         missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
@@ -105,14 +107,14 @@ class DeviceStep(Step):
                 self._graphs[self._key(size)] = captured(begin, launch, memory)
 
     def compile(self) -> None:
-        """Compile the steps of all `prepared` sizes, then restore the model and the optimizer."""
+        """Compile the step for each size in `prepared`, then restore model and optimizer."""
         with self._kept():
             for size in self.prepared:
                 self._begin(size)
                 self._prepare(size)
 
     def release(self) -> None:
-        """Delete all graphs: NCCL cannot destroy a process group that a graph uses."""
+        """Delete all graphs. NCCL cannot destroy a process group that a graph uses."""
         self._graphs.clear()
 
     def _key(self, size: int) -> tuple[UpdateRule, bool, int]:
@@ -136,7 +138,11 @@ class DeviceStep(Step):
             self.reset()
 
     def _prepare(self, size: int) -> None:
-        """Launch a step. A new size runs twice before, to time cuDNN's search by the difference."""
+        """Launch a step. If the batch size is new, first time cuDNN's search in `search_seconds`.
+
+        The search takes the difference in time between two more steps, of which only the first
+        searches.
+        """
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
             seconds = []
@@ -164,7 +170,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """Runs `model`, with autocast to bf16 if `bf16`; DataParallel's threads use autocast, too."""
+    """Runs `model`; if `bf16`, with autocast to bf16, also in the threads of DataParallel."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()
@@ -184,7 +190,10 @@ def allow_tf32(allowed: bool) -> None:
 
 @contextmanager
 def algorithm_search(on: bool) -> Iterator[None]:
-    """In a `with` block, turn cuDNN's search for fast algorithms (seconds per size) on or off."""
+    """In a `with` block, turn cuDNN's search for fast algorithms on or off (cudnn.benchmark).
+
+    A search takes seconds for each batch size.
+    """
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = on
     try:
@@ -196,7 +205,11 @@ def algorithm_search(on: bool) -> Iterator[None]:
 def objective(
     logits: Tensor, labels: Tensor, smoothing: float, loss_sum: Tensor, correct: Tensor
 ) -> Tensor:
-    """Return the mean loss. Add to `loss_sum` (without smoothing), and to the number `correct`."""
+    """Return the mean cross-entropy of a batch, with label `smoothing`.
+
+    In place, add the losses without smoothing to `loss_sum`, and the right predictions to
+    `correct`.
+    """
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)
     loss_sum += loss.detach() * len(labels)

@@ -17,33 +17,34 @@ from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
 MESSAGE_BYTES = 10 * 2**20
-"""Maximum bytes of a message with several parameters in strategy `dp` (`buffer_size` of
-torch.nn.parallel.comm)."""
+"""DataParallel groups parameters into messages of at most this many bytes (`buffer_size` of
+torch.nn.parallel.comm). A larger parameter is one message."""
 
 
 class Wrapped:
     """One rank's model, wrapped by a strategy that averages gradients in the backward pass.
 
-    For each part of a batch call `accumulate`, `model` and `backward`; after the last part `step`.
+    For each part of a batch, call `accumulate`, `model` and `backward`; after the last part,
+    `step`.
     """
 
     optimizer: torch.optim.Optimizer
     sends = True
-    """Whether gradients are exchanged at present."""
+    """Whether steps exchange gradients at present."""
     separable = False
-    """Whether a step also works without exchanging gradients."""
+    """Whether a step can also run without exchanging gradients."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the bytes of each gradient message in a step."""
+        """Return the bytes of each message of gradients in a step."""
         return []
 
     @property
     def sent_share(self) -> float:
-        """Return the bytes sent, divided by those that `Strategy.busiest_bytes` predicts."""
+        """Return the bytes sent, divided by the bytes that `Strategy.busiest_bytes` predicts."""
         return 1.0
 
     @contextmanager
@@ -59,11 +60,15 @@ class Wrapped:
         """Prepare a backward pass; `more` is True if another pass follows before the update."""
 
     def backward(self, loss: Tensor, share: float) -> None:
-        """Add the gradients of `share` · `loss`; `loss` is a mean over this share of a batch."""
+        """Run the backward pass of `share` · `loss`, which adds to the gradients.
+
+        `loss` is the mean loss over a part of a batch, and `share` is the part's fraction of the
+        batch.
+        """
         (loss if share == 1 else loss * share).backward()
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Start plain SGD with `options` and zero momenta; this class ignores `rule`."""
+        """Create the optimizer: plain SGD with `options`. Only subclasses use `rule`."""
         self.optimizer = torch.optim.SGD(self.model.parameters(), **options)
 
     def step(self) -> None:
@@ -72,7 +77,7 @@ class Wrapped:
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the learning rates of the next updates. Without effect here: rates are constant."""
+        """Set the learning rates of the next updates. No effect here: the rate is constant."""
 
     @property
     def state(self) -> list[Tensor]:
@@ -81,19 +86,19 @@ class Wrapped:
         return [*weights, *self.model.buffers()]
 
     def refresh(self) -> None:
-        """Set momenta to 0 after trial steps, in place, because captured steps refer to them."""
+        """Set momenta to 0 after trial steps, in place, because CUDA graphs use their memory."""
         for momenta in self.optimizer.state.values():
             for momentum in filter(torch.is_tensor, momenta.values()):
                 momentum.zero_()
 
 
 def single(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
-    """Return `model` for one GPU, without an exchange of gradients."""
+    """Return `model` wrapped for one GPU, without an exchange of gradients."""
     return Wrapped(model)
 
 
 class CopiedModel(Wrapped):
-    """A model under DataParallel: GPU 0 broadcasts weights and reduces gradients in each step."""
+    """A model under DataParallel. In each step, GPU 0 broadcasts weights and reduces gradients."""
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -101,7 +106,10 @@ class CopiedModel(Wrapped):
 
 
 def message_bytes(model: nn.Module) -> list[int]:
-    """Return the bytes of each broadcast in a step of `dp`; reductions have the same sizes."""
+    """Return the bytes of each broadcast of weights in a step of DataParallel.
+
+    The reductions of gradients have the same sizes.
+    """
     groups = torch._utils._take_tensors([*model.parameters()], MESSAGE_BYTES)
     return [sum(parameter.nbytes for parameter in group) for group in groups]
 
@@ -117,7 +125,7 @@ class Replica(Wrapped):
     model: DistributedDataParallel
     separable = True
     item_share = 1.0
-    """Bytes of a number when sent, divided by its bytes in the gradient."""
+    """Bytes per number sent, divided by bytes per number of the gradient: 0.5 for bf16."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """State of PowerSGD; None if PowerSGD does not compress the gradients."""
 
@@ -135,7 +143,7 @@ class Replica(Wrapped):
 
 
 def buckets_of(model: DistributedDataParallel) -> list[int]:
-    """Return the bytes of each bucket in order of the backward pass; constant after two steps."""
+    """Return the bytes of each DDP bucket, in order of the backward pass. Final after two steps."""
     logged = model._get_ddp_logging_data()
     sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
     return [int(size) for size in str(sizes).split(",") if size.strip()]
@@ -166,7 +174,7 @@ def ddp(
 
 
 class ZeroReplica(Replica):
-    """A rank's model in strategy `zero1`: the rank updates a part of the weights, and sends it."""
+    """A rank's model in strategy `zero1`: the rank updates and broadcasts part of the weights."""
 
     separable = False
 
@@ -203,7 +211,7 @@ class Sharded(Wrapped):
 
 
 def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """Return `model` sharded over `gpus` ranks, in units: each block, and everything else."""
+    """Return `model` sharded over `gpus` ranks. A unit is one block; the rest is the last unit."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)

@@ -17,7 +17,10 @@ from scaling.training.strategies import Wrapped
 
 @dataclass(frozen=True)
 class EpochResult:
-    """Results of one epoch on one rank. Seconds are host time, from idle device to idle device."""
+    """Results of one epoch on one rank. `loader_seconds` is host time spent waiting for batches.
+
+    `seconds` is host time, from idle device to idle device.
+    """
 
     seconds: float
     loader_seconds: float
@@ -29,18 +32,19 @@ class EpochResult:
 
 
 TrainIterations = Callable[..., EpochResult]
-"""Function (count, untimed=0) that trains on `count` batches in memory after `untimed` steps.
+"""Function (count, untimed=0) that runs `untimed` steps, then trains on `count` batches in memory.
 
-If `untimed` > 0, seconds are measured by the device's clock, without synchronization.
+The result is that of the `count` batches. If `untimed` > 0, CUDA events on the device measure its
+seconds, without synchronization between the two parts.
 """
 
 
 class Trainer:
-    """Trains a model on one rank: the base class of an engine's trainer.
+    """Trains a model on one rank. Each engine has a subclass.
 
-    A subclass takes (spec, rank, model, dataset), and defines `run_epoch`, `in_memory` and
-    `_update`. It sets `model` (wrapped for several GPUs), `replica` (its `Wrapped`), `step`, and
-    `applied` (the recipe's options as applied in this run).
+    The constructor of a subclass takes (spec, rank, model, dataset), and sets `model` (wrapped if
+    there are several GPUs), `replica`, `step`, and `applied`, the recipe's options as this run
+    applies them. A subclass defines `run_epoch`, `in_memory` and `_update`.
     """
 
     model: nn.Module
@@ -48,33 +52,33 @@ class Trainer:
     step: Step
     applied: dict[str, Any]
     progress: StepProgress | None = None
-    """Progress of captured steps, to detect stalls that NCCL does not see; else None."""
+    """Progress of captured steps, in which NCCL does not detect stalls; None if there are none."""
 
     def __init__(self, spec: RunSpec, rank: Rank) -> None:
         self._spec, self._rank = spec, rank
 
     def run_epoch(self, epoch: int) -> EpochResult:
-        """Train one epoch (`epoch` counts from 1), and return its result."""
+        """Train epoch number `epoch` (from 1), and return its result."""
         raise NotImplementedError
 
     def in_memory(self, limit: int) -> TrainIterations:
-        """Load at most `limit` batches, and return a function that trains on them."""
+        """Return a function that trains on at most `limit` batches, which are already in memory."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release what keeps the process group from being destroyed."""
+        """Release resources, as CUDA graphs, that would prevent destroying the process group."""
 
     def _update(self, batch: Any) -> int:
-        """Launch the update by one batch, and return its number of images."""
+        """Launch one training step on `batch`, and return the number of its images."""
         raise NotImplementedError
 
     def _train(
         self, batches: Iterable[Any], epoch: int = 0, steps: int = 0, untimed: int = 0
     ) -> EpochResult:
-        """Train on `batches` and return the result, without the first `untimed` batches.
+        """Train on `batches`; return the result without the first `untimed` batches.
 
-        If `untimed` > 0, the device's clock is used. `progress` gets `epoch` and its number of
-        `steps`.
+        If `untimed` > 0, the device's clock measures seconds. `progress` is told `epoch` and
+        `steps`, the number of steps in the epoch.
         """
         self.model.train()
         self.step.reset()

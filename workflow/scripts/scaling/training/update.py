@@ -1,4 +1,4 @@
-"""Arithmetic of updates by SGD and Muon, and initial scales of batch norms."""
+"""The arithmetic of SGD and Muon, and initial scales of batch norms."""
 
 import torch
 from torch import Tensor, nn
@@ -7,8 +7,8 @@ from scaling.models.resnet import BasicBlock
 from scaling.registry.update_rule import UpdateRule
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
-"""Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon. Jordan et
-al. 2024 chose them to raise small singular values fast; a value of 1 ends between 0.7 and 1.2."""
+"""Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon. Jordan et al.
+2024 chose them to raise small singular values fast; values end between 0.7 and 1.2, not at 1."""
 
 
 def sgd(
@@ -21,7 +21,7 @@ def sgd(
     decay: Tensor | float,
     nesterov: bool,
 ) -> None:
-    """Update the flat `weights` in place, like torch.optim.SGD, and copy them to `working`."""
+    """Update the flat array `weights` in place, as torch.optim.SGD does; copy it to `working`."""
     change = gradients + decay * weights
     momenta.mul_(momentum).add_(change)
     weights.sub_(rate * (change + momentum * momenta if nesterov else momenta))
@@ -30,15 +30,19 @@ def sgd(
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
-    """Return weights of convolutions (no bias, one group) but the first: norms undo their scale."""
+    """Return the weights of convolutions without bias and groups, except the model's first one.
+
+    A norm follows such a convolution, so that the scale of its weights does not matter.
+    """
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
 
 
 def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
-    """Return `matrices` [n, rows, columns] with singular values near 1, except very small ones.
+    """Return `matrices` [n, rows, columns], with singular values changed to about 1.
 
-    Runs `steps` Newton–Schulz steps, as in Muon, in bf16 on a GPU, on all matrices at once.
+    Very small singular values stay smaller. Runs `steps` Newton–Schulz steps, as in Muon, on all
+    matrices at once; on a GPU in bf16.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.size(1) > matrices.size(2)

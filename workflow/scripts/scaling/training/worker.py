@@ -34,7 +34,10 @@ from scaling.training.trainer import Trainer
 
 
 def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder: Path) -> None:
-    """Call `run` in each training process of `spec`, after importing modules for all of them."""
+    """Start the training processes of `spec`. Each of them calls `run`.
+
+    Modules are imported first, so that the processes, which are forks, do not import them again.
+    """
     ENGINES.find(spec.engine).trainer.load()
     STRATEGIES.find(spec.cell.strategy).wrap.load()
     measure = Reference(instruments).load()
@@ -44,11 +47,11 @@ def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder:
 def run(
     spec: RunSpec, images: Path, manifest: Path, log_folder: Path, instruments: Callable[..., Any]
 ) -> None:
-    """Train this rank's part of `spec`, and log the results and the readings of `instruments`.
+    """Train this rank's part of `spec`; log the results and what `instruments` returns.
 
-    An error, or a wait in captured steps above `spec.collective_timeout_seconds`, is logged and
-    ends the process with status 1, so that the launcher ends all other ranks. Never returns: exits
-    when all reports are on disk, as PyTorch's clean-up takes seconds.
+    Never returns. Exits when all reports are on disk, because PyTorch's clean-up takes seconds. An
+    error is logged and ends the process with status 1; the launcher then ends all other ranks. So
+    does a stall: no progress of captured steps for `spec.collective_timeout_seconds`.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
@@ -78,7 +81,7 @@ def run(
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
-    """Log the error that ends this rank: status, message, time and memory."""
+    """Log the error that ends this rank: status, message, time, memory, and values `more`."""
     sys.stderr.flush()
     status, message = outcome.classify(error) or "failed", outcome.first_sentence(error)
     about = {"status": status, "time": time.time(), "message": message, "memory": memory(spec)}
@@ -86,7 +89,7 @@ def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
 
 
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
-    """Log a stall and end this process, from the watchdog's thread, as the main thread hangs."""
+    """Log a stall and end this process. The watchdog thread calls this: the main thread hangs."""
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
@@ -99,7 +102,10 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
 
 
 def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: RankLog) -> None:
-    """Train until `spec.next_role` returns None, then restore the weights after `spec.epochs`."""
+    """Train until `spec.next_role` returns None, then restore the weights of epoch `spec.epochs`.
+
+    So all runs are evaluated after the same number of epochs.
+    """
     gpus = environment.visible_gpus() if spec.device == "cuda" else []
     counters, energy, since = GpuCounters(gpus), GpuCounters(gpus), time.perf_counter()
     taken: dict[Role, list[float]] = {"warmup": [], "measured": []}
@@ -137,7 +143,7 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
 def _end(
     spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, dataset: ImageDataset
 ) -> dict[str, Any]:
-    """Evaluate the model; return its accuracy, peak memory, communication and applied options."""
+    """Evaluate the model; return accuracy, peak memory, communication and applied options."""
     peak = memory(spec)
     # A sharded model needs all ranks to run.
     evaluates = rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates
@@ -163,7 +169,7 @@ def _end(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """Return peak bytes allocated on each GPU (or resident on a CPU), and the memory's capacity."""
+    """Return peak bytes allocated on each GPU (or by this process on a CPU), and the capacity."""
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
         peaks = [torch.cuda.max_memory_allocated(device) for device in devices]
