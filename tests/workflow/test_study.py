@@ -1,7 +1,6 @@
 """A study as its user runs it: results, refusals, failures."""
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -29,17 +28,6 @@ def test_study_leaves_its_tables_and_one_report(finished_study):
 
 
 ALWAYS = {"dataset_prepare", "study_config", "tables_make", "report_render"}
-
-
-def test_parts_alone_are_measured_and_told_alone(new_study):
-    study = new_study(grid__gpus=[1, 2])
-    for parts, jobs in (
-        ("scaling", "machine_check interconnect_sweep peaks_measure train_run"),
-        ("accuracy proofs", "machine_check convergence_train synchronization_measure"),
-        ("int8", "quantize_train quantize_evaluate"),
-    ):
-        study.configure({"parts": parts.split()})
-        assert set(study.planned()) == ALWAYS | {*jobs.split()}
 
 
 def test_training_has_the_options_of_its_folder(new_study):
@@ -111,21 +99,6 @@ def test_timed_jobs_run_alone_cells_before_experiments(finished_study):
         spans.append([datetime.fromisoformat(environment[key]) for key in ("started", "ended")])
     (_, first_end), (second_start, _) = sorted(spans)
     assert first_end <= second_start
-
-
-def test_slurm_profile_plans_the_full_study(new_study, monkeypatch):
-    study = new_study()
-    # A dry run only looks for sbatch.
-    (study.folder / "sbatch").touch(mode=0o755)
-    monkeypatch.setenv("PATH", f"{study.folder}:{os.environ['PATH']}")
-    command = ["snakemake", "--profile", "slurm", "--dry-run"]
-    study.command = lambda *options: command
-    planned = study.planned()
-    # Two recipes; one GPU is measured once for both strategies.
-    assert planned["train_run"] == 2 * (6 + 2 * 2 * 6)
-    assert planned["interconnect_sweep"] == 2
-    assert planned["synchronization_measure"] == planned["tables_make"] == 1
-    assert planned["dataset_prepare"] == 1
 
 
 def test_unrunnable_study_is_refused_before_any_job(new_study, monkeypatch):

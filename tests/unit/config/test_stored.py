@@ -55,10 +55,10 @@ def test_packed_study_has_records_logs_and_traces(folder, capsys):
     ],
 )
 def test_study_is_packed_by_its_name_below_studies(folder, name, told):
-    before = set(folder.parent.rglob("*"))
+    before = {*folder.parent.iterdir(), *folder.rglob("*")}
     with pytest.raises(UserError, match=told):
         study_pack.main([f"--study={name}", "--force=True"])
-    assert set(folder.parent.rglob("*")) == before
+    assert {*folder.parent.iterdir(), *folder.rglob("*")} == before
 
 
 def test_pack_replaces_a_different_study_by_force_alone(folder):

@@ -1,7 +1,6 @@
 import fcntl
 import json
 import os
-import re
 import shlex
 import sys
 import termios
@@ -226,14 +225,6 @@ def test_objects_are_found_behind_bars_and_prefixes(tmp_path):
     record = of(source)
     assert [row["seconds"] for row in record["epochs"]] == [0.001] * 4
     assert record["message"].startswith("1 lines with an epoch were not read")
-
-
-def test_frames_of_a_bar_are_one_line(capsys):
-    epoch = "print('\\r 50%|', '{\"epoch\": %d, \"seconds\": 0.001}' % n, end='\\r 100%|')"
-    record = of(f"for n in range(4): {epoch}\nprint('\\r 1%|\\r 2%|done\\r\\n!\\r 9%|', end='')")
-    assert len(record["epochs"]) == 4
-    shown = [re.sub("{.*}", "{}", line) for line in capsys.readouterr().out.splitlines()]
-    assert shown == ["50%| {}"] * 4 + ["2%|done", "9%|"]
 
 
 def test_folder_of_a_run_is_empty_and_named(tmp_path):

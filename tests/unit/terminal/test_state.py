@@ -90,12 +90,3 @@ def test_duration_estimate_uses_most_similar_runs(tmp_path):
     assert known.seconds(place(512)) == known.seconds(place(8192)) == pytest.approx(92 / 3)
     assert known.total([place(32), peaks]) == 40
     assert known.seconds(peaks) is None
-
-
-def test_status_has_a_dash_where_nothing_is_planned(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    config = yaml.safe_load((STORED / "config.yaml").read_text()) | {"parts": ["scaling"]}
-    config["grid"] |= {"recipes": ["plain"], "batch_sizes": [32, 128], "strong_scaling": True}
-    files.write_text(Path("results/config.yaml"), yaml.safe_dump(config))
-    rows = [line.split() for line in status().splitlines() if " plain " in line]
-    assert [row[-1] for row in rows] == ["-", "waiting", "waiting"]
