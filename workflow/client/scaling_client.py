@@ -55,7 +55,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
 @contextmanager
 def step():
-    """Time the training step in the `with` block; on a GPU with CUDA events, without waiting."""
+    """Time the training step in the `with` block. On a GPU, use CUDA events and do not wait."""
     torch = _gpu()
     if torch:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

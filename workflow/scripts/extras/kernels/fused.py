@@ -123,8 +123,8 @@ def _in_rows(x: Tensor) -> Tensor:
 class _Launch:
     """Grids and tile sizes of kernels that process `x`.
 
-    Grid `each` has one block per tile. Grid `shared`, for kernels that compute sums, has about
-    `BLOCKS` blocks at most, so that a block may process several tiles.
+    Grid `each` has one block per tile. Grid `shared`, for kernels that compute sums, has at most
+    about `BLOCKS` blocks, each of which processes one or more tiles.
     """
 
     def __init__(self, x: Tensor) -> None:

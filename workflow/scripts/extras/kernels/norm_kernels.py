@@ -29,8 +29,7 @@ WARPS = 4
 BLOCKS = 528
 """Maximum number of blocks of a kernel that computes sums: 4 for each of 132 multiprocessors."""
 PATCH_COLUMNS = 32
-"""Columns of `patches`: 27 values of a 3×3×3 patch, and 5 zeros, as tensor cores need multiples of
-8."""
+"""Columns of a patch: 27 values and 5 zeros, because tensor cores need a multiple of 8 columns."""
 PATCH_ROWS = 128
 
 
@@ -185,9 +184,10 @@ def sum_gradients(
 ):
     """Add the sums over rows of g and of g · normalized x to `norm.sums`.
 
-    g is the gradient with respect to the input of ReLU. The gradient with respect to its output is
-    `dy`, or `dy` + `other_dy` if TWO. If NORMALIZED, g · normalized residual is summed, too, and
-    `residual_norm.sums` gets both of its sums. If TWO or ADDED (a residual was added), store g.
+    g is the gradient with respect to the input of ReLU. It is computed from the gradient with
+    respect to the output of ReLU: from `dy` or, if TWO, from `dy` + `other_dy`. It is stored if TWO
+    or ADDED (a residual was added). If NORMALIZED, also add the sums of g and of g · normalized
+    residual to `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -246,9 +246,9 @@ def gradient_of_values(
 ):
     """Write `dx`, the gradient with respect to x, the input of the norm.
 
-    The formula is in arXiv:1502.03167, section 3. If RECTIFIED, `dy` is the gradient with respect
-    to the output of ReLU; otherwise `dy` is g, the gradient with respect to its input. If
-    NORMALIZED, also write `dresidual`, the gradient with respect to the input of `residual_norm`.
+    `dy` is g, the gradient with respect to the input of ReLU. If RECTIFIED, `dy` is the gradient
+    with respect to the output of ReLU instead. If NORMALIZED, also write `dresidual`, the gradient
+    with respect to the input of `residual_norm`. The formula is in arXiv:1502.03167, section 3.
     """
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)

@@ -61,7 +61,10 @@ def state(handle: Any) -> dict[str, float]:
 
 
 def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:
-    """Return the increase of counters from `early` to `late`, and clock and temperature `late`."""
+    """Return how much the counters grew from `early` to `late`.
+
+    Clock and temperature are not differences, but the values in `late`.
+    """
     grown = {name: late[name] - early[name] for name in late if name in early}
     return GpuReading(
         energy_joules=grown.get("energy"),
@@ -72,6 +75,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return the maximum of the GPUs' seconds at the power limit; None if a GPU does not count."""
+    """Return the maximum of the GPUs' seconds at the power limit; None if a GPU lacks a count."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

@@ -1,4 +1,4 @@
-"""Options of measurements, which are both keys of the configuration and options of scripts."""
+"""Options of measurements, which the configuration and the scripts share."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal

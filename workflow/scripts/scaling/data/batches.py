@@ -53,7 +53,7 @@ class Images:
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return `count` images, drawn at random by `seed` without replacement. Return all if 0."""
+        """Return `count` images (0: all), drawn at random by `seed` without replacement."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(

@@ -21,7 +21,7 @@ SAVED = ("train_images", "train_labels", "test_images", "test_labels", "classes"
 
 
 class Request(Dataset):
-    """Options that select the images: the section `dataset` of the configuration, and a folder."""
+    """Options that select the images: those of section `dataset`, and the download folder."""
 
     raw_folder: Path = Path("resources/dataset/raw")
     """Folder for downloads."""

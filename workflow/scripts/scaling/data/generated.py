@@ -48,7 +48,7 @@ def digits(request: Request) -> tuple[ImageDataset, str]:
 
 
 def synthetic(request: Request) -> tuple[ImageDataset, str]:
-    """Return gratings in 10 classes whose sizes differ by at most 1. Equal seeds, equal images."""
+    """Return gratings in 10 classes of equal size (± 1 image). The seed determines all images."""
     train_seed, test_seed = np.random.SeedSequence(request.seed).spawn(2)
     data = ImageDataset(
         *_split(request.train_images, np.random.default_rng(train_seed), request.image_size),

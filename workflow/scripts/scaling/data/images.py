@@ -15,8 +15,7 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""Maximum size of an unpacked archive: MOST_BYTES bytes, or MOST_TIMES its own size if that is
-more."""
+"""Maximum bytes of an unpacked archive: MOST_BYTES, or MOST_TIMES its packed size if larger."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
@@ -64,7 +63,7 @@ def _unpack(path: Path, folder: str) -> None:
 
 
 def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
-    """Return the dataset in `folder`, and the number of resized images. Errors name `path`."""
+    """Return the dataset in `folder` and the number of resized images. UserErrors name `path`."""
     places = [place for split in SPLITS for place in folder.glob(f"{split}/[!.]*")]
     if missing := [split for split in SPLITS if not (folder / split).is_dir()]:
         there = ", ".join(sorted(each.name for each in folder.glob("[!.]*") if each.is_dir()))

@@ -57,7 +57,10 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Copy the next `size` images to the device. No effect here: all images are there."""
+        """Copy the next `size` images to the device.
+
+        This class does nothing here, because all its images are already on the device.
+        """
 
     def draw(self, epoch: int) -> None:
         """Draw the image order of `epoch`, equal on all ranks, and crops and flips of this rank."""

@@ -35,7 +35,7 @@ TO_DO = "end what else runs there, or ask for GPUs of your own"
 def host() -> dict[str, Any]:
     """Return the state of this machine's CPU, and the last GPU error (Xid) in the kernel's log.
 
-    `busy_share` is the CPU use by other processes, as this one sleeps. Unknown values are None.
+    `busy_share` is the CPU use by other processes: this one sleeps. Unknown values are None.
     """
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     log = ""

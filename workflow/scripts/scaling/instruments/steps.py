@@ -34,22 +34,21 @@ COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
-"""Fields of a trace event that are kept. Without stacks, shapes and counters a trace stays
-small."""
+"""Fields to keep of a trace event. Stacks, shapes and counters would make a trace large."""
 
 Span = tuple[int, int, float]
 """Start and end of a kernel in ns, and the bytes that it moves (0 if unknown)."""
 Spans = dict[KernelClass, list[Span]]
-"""Spans of a device's kernels, copies and fills by class; on a CPU, of operators. The class is
-`other` if the launching operator is unknown."""
+"""Spans of a device's kernels by class. Copies and fills count as kernels; on a CPU, operators do.
+The class is `other` if the launching operator is unknown."""
 Messages = dict[tuple[str, int], Span]
 """Spans of a device's communication kernels, by kernel name and index among kernels of this
 name."""
 Event = dict[str, Any]
 """One event of a trace in Chrome's JSON format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
-"""Maps (device, kernel name) to class and bytes (0: unknown) of each launch. The last pair
-repeats."""
+"""Maps (device, kernel name) to the class and bytes (0: unknown) of each launch, in order. After
+the last launch, its values repeat."""
 CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "communication": re.compile(r"nccl:|c10d::|_c10d_functional|record_param_comms"),
     "products": re.compile(r"aten::\w*(conv(olution|\d)|mm\b|mm_|dot|attention)|triton_tem_"),
@@ -61,7 +60,7 @@ counts."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Matches operators that read only a part of their input arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
-"""Matches operators whose output is small, or is one of the arrays that the trace records."""
+"""Matches operators whose output `moved_bytes` does not add: it is small, or the trace lists it."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
 """Bytes per element of each type in a trace. A TensorList, as of an optimizer, counts as
@@ -119,9 +118,9 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 def busy_times(spans: Spans) -> dict[str, Any]:
     """Return busy seconds of a device, in total and for each kernel class.
 
-    Classes have the order of `KernelClass`. `running_seconds`: kernels of the class run. `seconds`:
-    kernels of the class run, and none of an earlier class. All `seconds` add up to `busy_seconds`;
-    without the last class, communication, to `compute_seconds`.
+    Classes have the order of `KernelClass`. `running_seconds` are those in which kernels of the
+    class run; `seconds` are those of them in which no kernel of an earlier class runs. All
+    `seconds` add up to `busy_seconds`; without the last class, communication, to `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -140,7 +139,7 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return seconds of communication on the device with the most, or a note if there is none.
+    """Return seconds of communication on the device that communicates longest; or a note.
 
     A message counts with its shortest duration on any device of any rank (`everyone`), which is
     that of the device that joins last. The time that other devices wait before is
@@ -209,7 +208,7 @@ def record(
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
     """Return class and bytes of the kernels of steps that run without CUDA graphs.
 
-    In a graph, no operator launches kernels. If memory does not suffice, return {}.
+    Kernels of a replayed graph have no launching operator. If memory does not suffice, return {}.
     """
     trainer.step.replays = False
     try:

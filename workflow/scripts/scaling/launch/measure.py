@@ -76,9 +76,9 @@ def run(
 
 @contextmanager
 def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Lock GPUs or the CPU for a `with` block; yield the names of the GPUs, and variables.
+    """Lock GPUs or the CPU in a `with` block; yield the GPUs' names and environment variables.
 
-    The variables are the environment of processes that use them. On a CPU, the list of names is
+    The variables are for processes that use the locked devices. On a CPU, the list of names is
     empty. In the block, SIGTERM raises SystemExit.
     """
     with launcher.terminable():

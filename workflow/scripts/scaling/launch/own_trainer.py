@@ -41,7 +41,7 @@ SAMPLING_SECONDS = 0.2
 
 
 class Sampler:
-    """Samples memory, utilization and counters of GPUs in a `with` block, in a thread.
+    """Samples memory, utilization and counters of GPUs while its `with` block runs.
 
     `gpus` are entries of CUDA_VISIBLE_DEVICES. `clock` returns the time of a sample in seconds.
     """
@@ -69,9 +69,9 @@ class Sampler:
         return {"kind": kind, "peak_bytes": peaks, "capacity_bytes": capacity}
 
     def between(self, start: float, end: float) -> list[tuple[GpuReading, float]]:
-        """Return each GPU's counters and busy fraction, from time `start` to `end`.
+        """Return each GPU's counter increases and busy fraction between `start` and `end`.
 
-        A GPU is busy while a kernel runs, by NVML's utilization.
+        A GPU is busy while a kernel runs, as NVML reports it.
         """
         last = end + SAMPLING_SECONDS
         return [
@@ -248,7 +248,7 @@ def _verdict(
 def _rows(
     spec: RunSpec, epochs: pd.DataFrame, measured: Any, lines: pd.DataFrame, sampler: Sampler
 ) -> Iterator[EpochRow]:
-    """Yield one row per epoch and rank. If the output names no ranks, rank 0 stands for all."""
+    """Yield one row per epoch and rank. If the output names no ranks, all rows have rank 0."""
     ranks = lines.dropna(subset="rank").groupby(["epoch", "rank"])[["seconds", "data_wait"]].last()
     epoch: Any
     for number, epoch in enumerate(epochs.itertuples(), start=1):

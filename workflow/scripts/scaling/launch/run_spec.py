@@ -41,7 +41,7 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def epochs(self) -> int:
-        """Minimum number of epochs, with warm-up. The weights after this epoch are evaluated."""
+        """Minimum number of epochs, warm-up included. The weights after them are evaluated."""
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:

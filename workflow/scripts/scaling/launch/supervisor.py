@@ -114,10 +114,10 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events, with times relative to the first event, so that none overlap in part.
+    """Return the events, changed in place so that Perfetto shows all of them.
 
-    If two events of a thread overlap in part, the earlier one is shortened, in place: Perfetto
-    would drop one. Times are in µs.
+    Times, in µs, become relative to the first event. If two events of a thread overlap in part,
+    Perfetto would drop one, so the earlier event is shortened.
     """
     spans = [event for event in events if event["ph"] == "X"]
     spans.sort(key=lambda event: (event["pid"], str(event["tid"]), event["ts"], -event["dur"]))

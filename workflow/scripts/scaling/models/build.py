@@ -20,9 +20,9 @@ LEAST_BATCH = 2
 def build(chosen: Model, classes: int) -> nn.Module:
     """Return the model that `chosen` names, with initial weights, for `classes` classes.
 
-    `chosen.name` is a registered model, a classification model of torchvision, or a function,
-    `file.py:function` or `module:function`, which gets the number of classes. `chosen.options` are
-    more arguments. UserError for an unknown name. Errors in the model's own code are not caught.
+    `chosen.name` is a registered model, a classification model of torchvision, or a function of the
+    number of classes, written `file.py:function` or `module:function`. `chosen.options` are keyword
+    arguments. UserError for an unknown name. Errors in the model's own code are not caught.
     """
     name, given, sizes = chosen.name, chosen.options, [classes]
     make: Any

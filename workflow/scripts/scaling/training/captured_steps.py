@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""Number of steps before a capture. DDP times its first 10 steps with CUDA events, which a capture
-forbids."""
+"""Steps before a capture. DDP times its first 10 with CUDA events, which a capture forbids."""
 
 
 def captured(
@@ -69,7 +68,7 @@ class SideStream:
 def refusals(model: nn.Module, images: Tensor) -> list[str]:
     """Return [], or a list with the reason why a CUDA graph cannot capture `model`.
 
-    Call it before FSDP wraps the model, because it tries a capture with a copy.
+    Tries a capture with a copy of the model, so call this before FSDP wraps the model.
     """
     copied = copy.deepcopy(model)
     try:

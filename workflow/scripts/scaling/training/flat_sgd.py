@@ -109,7 +109,7 @@ class FlatSGD(Wrapped):
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Set momenta to 0, and learning rates to the peaks of `rule`. `options` are SGD's."""
+        """Set momenta to 0, and learning rates to the peaks of `rule`; `options` are of SGD."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
         self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
         update.prepare(self.model, rule)
@@ -216,7 +216,7 @@ class FlatSGD(Wrapped):
         return moved
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
-        """Return a matrix view of each parameter in `flat`: [length of the parameter, rest]."""
+        """Return a matrix view [len(p), elements of p[0]] of each parameter p in `flat`."""
         views = views_of(flat, self._parameters)
         return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
@@ -231,7 +231,7 @@ class FlatSGD(Wrapped):
 
 
 class FlatShards(FlatSGD):
-    """Strategy `zero1`: each rank updates one part of the flat array, and stores only its momenta.
+    """Strategy `zero1`: each rank updates one part of the flat array, and stores its momenta.
 
     All parts have the same size. A reduce-scatter gives each rank the summed gradients of its part;
     after the update, an all-gather sends the weights to all ranks. This is stage 1 of ZeRO

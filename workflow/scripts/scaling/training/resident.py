@@ -39,7 +39,7 @@ UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
 """Maps strategies to classes that keep all weights in one flat array. Other strategies wrap the
 model."""
 PREPARED_SHARE = 0.05
-"""An epoch's smaller last batch is compiled only if it has at least this fraction of the images."""
+"""A smaller last batch is compiled only if it has at least this fraction of an epoch's images."""
 
 
 class Resident(Trainer):
@@ -216,6 +216,6 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def _sizes_to_compile(sizes: list[int]) -> list[int]:
-    """Return distinct batch sizes whose batches have at least `PREPARED_SHARE` of all images."""
+    """Return the distinct batch sizes that make up at least `PREPARED_SHARE` of an epoch."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

@@ -138,10 +138,10 @@ class DeviceStep(Step):
             self.reset()
 
     def _prepare(self, size: int) -> None:
-        """Launch a step. If the batch size is new, first time cuDNN's search in `search_seconds`.
+        """Launch a step. For a new batch size, first add cuDNN's search time to `search_seconds`.
 
-        The search takes the difference in time between two more steps, of which only the first
-        searches.
+        Two extra steps measure it: only the first one searches, so the search takes their
+        difference.
         """
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
@@ -170,7 +170,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """Runs `model`; if `bf16`, with autocast to bf16, also in the threads of DataParallel."""
+    """Runs `model`, with autocast to bf16 if `bf16`. This includes the threads of DataParallel."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()
@@ -207,8 +207,8 @@ def objective(
 ) -> Tensor:
     """Return the mean cross-entropy of a batch, with label `smoothing`.
 
-    In place, add the losses without smoothing to `loss_sum`, and the right predictions to
-    `correct`.
+    Adds, in place, the sum of the losses without smoothing to `loss_sum`, and the number of correct
+    predictions to `correct`.
     """
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)

@@ -81,7 +81,7 @@ class Wrapped:
 
     @property
     def state(self) -> list[Tensor]:
-        """Return the tensors that a step changes. To undo a step, restore them and `refresh`."""
+        """Return the tensors that a step changes. To undo it, restore them and call `refresh`."""
         weights = [parameter.data for parameter in self.model.parameters()]
         return [*weights, *self.model.buffers()]
 
@@ -143,7 +143,7 @@ class Replica(Wrapped):
 
 
 def buckets_of(model: DistributedDataParallel) -> list[int]:
-    """Return the bytes of each DDP bucket, in order of the backward pass. Final after two steps."""
+    """Return the bytes of each DDP bucket in backward order. Sizes are final after two steps."""
     logged = model._get_ddp_logging_data()
     sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
     return [int(size) for size in str(sizes).split(",") if size.strip()]
@@ -211,7 +211,7 @@ class Sharded(Wrapped):
 
 
 def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """Return `model` sharded over `gpus` ranks. A unit is one block; the rest is the last unit."""
+    """Return `model` sharded over `gpus` ranks. Each block is a unit, and the rest is a unit."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)

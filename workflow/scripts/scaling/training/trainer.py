@@ -19,7 +19,7 @@ from scaling.training.strategies import Wrapped
 class EpochResult:
     """Results of one epoch on one rank. `loader_seconds` is host time spent waiting for batches.
 
-    `seconds` is host time, from idle device to idle device.
+    `seconds` is host time; the device is idle at the start and at the end.
     """
 
     seconds: float
@@ -52,7 +52,8 @@ class Trainer:
     step: Step
     applied: dict[str, Any]
     progress: StepProgress | None = None
-    """Progress of captured steps, in which NCCL does not detect stalls; None if there are none."""
+    """Progress of captured steps, in which NCCL cannot detect stalls. A watchdog reads it. None if
+    no steps are captured."""
 
     def __init__(self, spec: RunSpec, rank: Rank) -> None:
         self._spec, self._rank = spec, rank
@@ -66,7 +67,7 @@ class Trainer:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release resources, as CUDA graphs, that would prevent destroying the process group."""
+        """Release resources, such as CUDA graphs, that prevent destroying the process group."""
 
     def _update(self, batch: Any) -> int:
         """Launch one training step on `batch`, and return the number of its images."""
@@ -77,8 +78,8 @@ class Trainer:
     ) -> EpochResult:
         """Train on `batches`; return the result without the first `untimed` batches.
 
-        If `untimed` > 0, the device's clock measures seconds. `progress` is told `epoch` and
-        `steps`, the number of steps in the epoch.
+        If `untimed` > 0, the device's clock measures seconds. `epoch` and its number of `steps` are
+        passed to `progress`.
         """
         self.model.train()
         self.step.reset()

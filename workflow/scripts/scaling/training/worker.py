@@ -50,8 +50,8 @@ def run(
     """Train this rank's part of `spec`; log the results and what `instruments` returns.
 
     Never returns. Exits when all reports are on disk, because PyTorch's clean-up takes seconds. An
-    error is logged and ends the process with status 1; the launcher then ends all other ranks. So
-    does a stall: no progress of captured steps for `spec.collective_timeout_seconds`.
+    error is logged and ends the process with status 1; the launcher then ends all other ranks. A
+    stall counts as an error: no progress of captured steps for `spec.collective_timeout_seconds`.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
