@@ -185,9 +185,9 @@ def sum_gradients(
     """Add the sums over rows of g and of g · normalized x to `norm.sums`.
 
     g is the gradient with respect to the input of ReLU. It is computed from the gradient with
-    respect to the output of ReLU: from `dy` or, if TWO, from `dy` + `other_dy`. It is stored if TWO
-    or ADDED (a residual was added). If NORMALIZED, also add the sums of g and of g · normalized
-    residual to `residual_norm.sums`.
+    respect to the output of ReLU: `dy`, or `dy` + `other_dy` if TWO. If TWO or ADDED (a residual
+    was added), g is stored. If NORMALIZED, also add the sums of g and of g · normalized residual to
+    `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)

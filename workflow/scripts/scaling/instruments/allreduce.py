@@ -34,7 +34,7 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
     A row lists values of each repeat: `seconds` per message on the slowest rank, and
     `start_skew_seconds`, the difference of the repeat's time between the slowest and the fastest
-    rank. It arises because ranks that start early wait for the last one.
+    rank. Ranks that start early wait for the last one, so their times differ.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):

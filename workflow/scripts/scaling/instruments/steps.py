@@ -139,11 +139,11 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return seconds of communication on the device that communicates longest; or a note.
+    """Return seconds of communication on the device that communicates longest.
 
     A message counts with its shortest duration on any device of any rank (`everyone`), which is
     that of the device that joins last. The time that other devices wait before is
-    `start_skew_seconds`.
+    `start_skew_seconds`. Without communication, return a note.
     """
     candidates = []
     for gpu, sent in messages.items():

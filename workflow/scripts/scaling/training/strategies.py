@@ -44,7 +44,7 @@ class Wrapped:
 
     @property
     def sent_share(self) -> float:
-        """Return the bytes sent, divided by the bytes that `Strategy.busiest_bytes` predicts."""
+        """Return the bytes sent as a fraction of `Strategy.busiest_bytes`, such as 0.5 in bf16."""
         return 1.0
 
     @contextmanager
