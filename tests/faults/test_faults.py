@@ -90,7 +90,7 @@ def test_sigterm_at_a_jobs_end_starts_no_other_job(new_study):
     study = new_study(**LONG)
     study.edit("Snakefile", AT_THE_MOMENT)
     assert study.start(MANIFEST, study.target(batch_size=1)).wait(PATIENCE_SECONDS) == 1
-    assert "Will exit after finishing currently running jobs" in study.output()
+    assert "Terminating processes on user request" in study.output()
     assert "rule train_run" not in study.output() and not study.processes()
     study.finish(MANIFEST)
 

@@ -101,6 +101,13 @@ def test_timed_jobs_run_alone_cells_before_experiments(finished_study):
     assert first_end <= second_start
 
 
+def test_dry_run_without_the_study_s_gpu_is_a_plan(new_study, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    planned = new_study(device="cuda").snakemake("--dry-run")
+    assert planned.returncode == 0 and "Logging error" not in planned.stdout
+    assert "This machine could not run it: device is cuda, but no GPU is" in planned.stdout
+
+
 def test_unrunnable_study_is_refused_before_any_job(new_study, monkeypatch):
     """More devices than there are, options that the model has not, Slurm where there is none."""
     too_many = devices.cores() + 1

@@ -2,12 +2,14 @@
 
 import os
 import signal
+from logging import LogRecord
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
 from snakemake.logging import logger
+from snakemake_interface_logger_plugins.common import LogEvent
 
 from scaling.config import config as configuration
 from scaling.config import stored
@@ -84,9 +86,14 @@ def relay_signals() -> None:
     theirs: Any = signal.getsignal(signal.SIGTERM)
     signals = SimpleQueue[Any]()
 
+    def start_no_job(record: LogRecord) -> bool:
+        # Snakemake logs this event just before it starts jobs.
+        if getattr(record, "event", None) == LogEvent.JOB_STARTED:
+            raise SystemExit
+        return True
+
     def relay(*signal_and_frame: Any) -> None:
-        # Nothing public keeps the scheduler from starting a job before the thread has run.
-        theirs.__self__._user_kill = "graceful"
+        logger.addFilter(start_no_job)
         signals.put(signal_and_frame)
 
     Thread(target=lambda: theirs(*signals.get()), daemon=True).start()

@@ -47,7 +47,7 @@ class Progress(logging.Handler):
         self._warned: list[str] = []
         self._waits_for = waits_for
         self._here = self._on_cpu = False
-        """Whether jobs run on this machine, and whether their times are those of its CPU."""
+        """Whether jobs start on this machine, and whether their times are those of its CPU."""
         self._lacks = ""
         """Why this machine could not run the measurements of a dry run."""
         logger = logging.getLogger("snakemake.logging")
@@ -97,7 +97,8 @@ class Progress(logging.Handler):
         granted = workflow.global_resources.get("gpu")
         # A dry run is local even if jobs would run elsewhere; only its threads show that.
         threads = workflow.dryrun and workflow.execution_settings.use_threads
-        here = self._here = workflow.local_exec and not threads
+        here = workflow.local_exec and not threads
+        self._here = here and not workflow.dryrun
         if gone := " ".join(map(str, self._gone())):
             sys.exit(
                 f"error: {gone}: missing, so all would be measured again; make this first "
@@ -115,18 +116,14 @@ class Progress(logging.Handler):
         self._estimates = state.DurationEstimates(self._config, self._records)
 
     def _gone(self) -> Iterator[Path]:
-        """Yield each missing input that would make Snakemake repeat finished runs."""
-        reasons = [
-            self._workflow.dag.reason(self._jobs[number])
-            for number, (place, *_) in self._places.items()
-            if place.parts[0] == "runs" and (self._records / place).exists()
-        ]
-        check, before = self._records / stored.MACHINE, self._results / stored.CONFIG
-        if any(reason.input_changed for reason in reasons) and not check.exists():
+        """Yield each missing input whose absence makes Snakemake repeat finished runs."""
+        places = [place for places in self._places.values() for place in places]
+        again = [one for one in places if one.parts[0] == "runs" and (self._records / one).exists()]
+        path, check = self._results / stored.CONFIG, self._records / stored.MACHINE
+        before = stored.read_config(path) if again and path.exists() else self._config
+        if again and before["machine"]["check"] != "off" and not check.exists():
             yield check
-        dataset = stored.read_config(before).get("dataset") if before.exists() else None
-        lost = dataset == self._config["dataset"] and not self._images.exists()
-        if lost and any(reason.updated_input_run for reason in reasons):
+        if again and before["dataset"] == self._config["dataset"] and not self._images.exists():
             yield self._images
 
     def _plan(self) -> str:
