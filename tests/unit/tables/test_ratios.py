@@ -44,6 +44,13 @@ def test_cell_has_its_worst_status_and_times_of_runs_that_ended():
         assert figures.notna().all() if ended else figures.isna().all()
 
 
+def test_loader_seconds_do_not_depend_on_the_order_of_runs():
+    cells = [(Cell("plain", "ddp", 1, size, 0), wait) for size, wait in ((128, 2.0), (512, 3.0))]
+    runs = [(cell, record(cell, [epoch(2, 18.0, wait)])) for cell, wait in cells]
+    for made in (runs, runs[::-1]):
+        assert timing(made)["loader_seconds"].tolist() == pytest.approx([2.0, 3.0])
+
+
 def measured(*runs):
     """The times and runs on 1, 2, … GPUs, from runs of three equal epochs of these seconds."""
     cells = [(Cell("plain", "ddp", gpus, 128, 0), own) for gpus, own in enumerate(runs, start=1)]

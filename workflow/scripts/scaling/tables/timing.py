@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Container, Iterable
 from dataclasses import asdict
 from functools import wraps
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,8 @@ def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
 
 def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
     """Return, per configuration, its values of `CELL_KEYS` and the records of its runs."""
-    cells: dict[tuple[Any, ...], Seeds] = {}
-    for cell, record in runs:
-        cells.setdefault(tuple(getattr(cell, key) for key in CELL_KEYS), []).append(record)
-    return [(dict(zip(CELL_KEYS, cell, strict=True)), seeds) for cell, seeds in cells.items()]
+    groups = groupby(runs, lambda run: {key: getattr(run[0], key) for key in CELL_KEYS})
+    return [(cell, [record for _, record in same]) for cell, same in groups]
 
 
 def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
@@ -119,22 +118,20 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the times of each configuration at the average machine, with 95 % intervals."""
-    rows = [cell | _counted(seeds) for cell, seeds in by_cell(runs)]
-    table = schema.arrange("timing", rows)
     ran = provenance(runs)
+    table = schema.arrange("timing", [cell | _counted(seeds) for cell, seeds in by_cell(runs)])
     for name in TIMES:
         times = of_times(ran, name).times(table)
         table[[name, f"{name}_low", f"{name}_high"]] = times[["value", *ENDS]]
         if name == TIMES[0]:
             table[["runs", "machines"]] = times[["runs", "machines"]].where(times["runs"] > 0)
-            table["loader_seconds"] = times["value"] * [row.get("waits", math.nan) for row in rows]
-    return table
+    return table.assign(loader_seconds=table["loader_seconds"] * table[TIMES[0]])
 
 
 def _counted(seeds: Seeds) -> dict[str, Any]:
     """Return the worst status of runs with a record, messages, and epochs, steps and samples.
 
-    `waits` is the share of an epoch spent waiting for data, as the median over runs.
+    `loader_seconds` is the median share of an epoch that a run waits for data.
     """
     records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
@@ -147,8 +144,9 @@ def _counted(seeds: Seeds) -> dict[str, Any]:
     if timed.empty:
         return row
     of_runs = timed[["loader_seconds", "seconds"]].groupby(level=0).median()
-    row["waits"] = (of_runs["loader_seconds"] / of_runs["seconds"]).median()
-    return row | {"count": len(timed), **timed[["iterations", "samples"]].iloc[0]}
+    waits = (of_runs["loader_seconds"] / of_runs["seconds"]).median()
+    of_epoch = timed[["iterations", "samples"]].iloc[0]
+    return row | {"loader_seconds": waits, "count": len(timed), **of_epoch}
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
