@@ -14,7 +14,6 @@ rule quantize_train:
         **IMAGES,
     output:
         output="<records>/quantization/seed~{seed}/float32.pt",
-        summary="<records>/quantization/seed~{seed}/training.json",
     log:
         "logs/quantize_train/seed~{seed}.log",
     conda:

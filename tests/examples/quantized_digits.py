@@ -53,9 +53,8 @@ def write_images(folder: Path, training: int, test: int) -> None:
 
 
 def train(folder: Path, name: str, **changes: Any) -> None:
-    """Train a network on the images of `folder`, whose weights and summary go there."""
-    outputs = {"output": folder / name, "summary": folder / f"{name}.json"}
-    run("training", folder, SGD | outputs | changes)
+    """Train a network on the images of `folder`, whose weights go there."""
+    run("training", folder, SGD | {"output": folder / name} | changes)
 
 
 def evaluate(folder: Path, output: str, **changes: Any) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -48,7 +47,7 @@ class Kept(Experiment):
 
 
 def experiment(study=STUDY, device="cpu"):
-    return Kept(study, images(), GLOBAL_BATCH, torch.device(device), Path("unused"), [])
+    return Kept(study, images(), GLOBAL_BATCH, torch.device(device))
 
 
 def trained(run, made=None):

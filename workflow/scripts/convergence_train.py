@@ -10,20 +10,16 @@ from typing import Any
 import torch
 
 from scaling.config.devices import need_newer_gpu
-from scaling.core import code_digest, command_line, environment
+from scaling.core import command_line, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
 from scaling.core.records.run import TECHNIQUE, technique_path
 from scaling.data import dataset as data
-from scaling.large_batches import experiment
 from scaling.large_batches.experiment import Experiment
 from scaling.large_batches.plan import Study
 from scaling.launch import lease
 from scaling.registry.update_rule import Technique
-
-OF_A_RUN = {"epochs", "seeds", "factors", "more_factors"}
-"""Options of a study that determine which runs exist, but not the result of a run."""
 
 
 @command_line.script
@@ -36,12 +32,8 @@ def main(
     records: Path,
     device: Device = "auto",
     cpu_threads: int = 1,
-    cache: Path = Path("resources/trained"),
 ) -> None:
-    """Write runs.json, below `records`, for each technique in `remedies` (name → options).
-
-    Each file is written when it is complete. Trainings in the folder `cache` are not repeated.
-    """
+    """Write runs.json, below `records`, for each technique in `remedies` (name → options)."""
     kind = environment.resolve_device(device)
     for problem in need_newer_gpu(kind, {"*": study.model_dump()}):
         raise UserError(problem)
@@ -57,11 +49,7 @@ def main(
     # The images are there before a GPU is leased, which the next job can have at once.
     with lease.device(kind) as leased:
         host_info = environment.describe_process(leased)
-        device_name = torch.cuda.get_device_name(leased) if kind == "cuda" else kind
-        code = code_digest.digest(experiment.__name__, measuring=True)
-        # With a run's own options all that decides what it gives.
-        identity = [code, study.model_dump(exclude=OF_A_RUN), facts, device_name, torch.__version__]
-        trained = Experiment(study, dataset, global_batch, leased, cache, identity)
+        trained = Experiment(study, dataset, global_batch, leased)
         for name, technique in techniques.items():
             document: Any = {
                 "remedy": name,

@@ -2,7 +2,7 @@
 
 import torch
 
-from scaling.core import command_line, environment, files
+from scaling.core import command_line, environment
 from scaling.core.records.experiments import VARIANT
 from scaling.data.batches import read_images
 from scaling.launch import lease
@@ -13,11 +13,7 @@ from scaling.quantization.variant import VariantEvaluation
 
 def train(training: TutorialTraining) -> None:
     with lease.device(training.device) as device:
-        host_info = environment.describe_process(device)
-        network, summary = training.train(device)
-    save_weights(network, training.output)
-    ended = {**host_info, "ended": environment.now()}
-    files.write_json(training.summary, {**summary, "device": device.type, "environment": ended})
+        save_weights(training.train(device), training.output)
 
 
 def evaluate(evaluation: VariantEvaluation) -> None:

@@ -1,12 +1,13 @@
 """The training of the network that is quantized, as the rule runs it; on a GPU of its own."""
 
 import os
+import re
 import uuid
 
 import pytest
 import torch
 
-from examples.quantized_digits import assert_made_here, document, evaluate, record, train
+from examples.quantized_digits import evaluate, record, train
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.launch import lease
@@ -25,27 +26,26 @@ def test_seed_draws_initial_weights_and_order(quantized_digits, monkeypatch):
     assert weights("mixed.pt", 4) not in (one, other)
 
 
-def test_training_summary_and_sentence_of_divergence(quantized_digits):
+def test_training_prints_its_loss_and_accuracy(quantized_digits, capsys):
     train(quantized_digits, "own.pt", epochs=6)
+    losses = re.findall(r"epoch \d: training loss (.+)", printed := capsys.readouterr().out)
+    assert len(losses) == 6 and float(losses[-1]) < float(losses[0])
     own = {"weights": quantized_digits / "own.pt", "variants": {"own": {"activation_bits": None}}}
     evaluate(quantized_digits, "", **own)
-    summary = document(quantized_digits, "own.pt")
-    assert summary["parameters"] == 62_006 and summary["device"] == "cpu"
-    assert_made_here(summary["environment"])
-    losses = [row["train_loss"] for row in summary["epochs"]]
-    assert len(losses) == 6 and losses[-1] < losses[0]
     float32 = record(quantized_digits, "own")["float32"]["accuracy_percent"]
-    assert summary["test_accuracy"] == pytest.approx(float32 / 100)
+    assert f"test accuracy {float32 / 100:.4f}" in printed
+
+
+def test_diverging_training_is_a_sentence(quantized_digits):
     complaint = r"diverged in epoch 1; lower --learning-rate, now 1000000\.0"
     with pytest.raises(UserError, match=complaint):
         train(quantized_digits, "never.pt", learning_rate=1e6)
     assert not (quantized_digits / "never.pt").exists()
 
 
-@pytest.mark.parametrize(("biases", "held", "layers"), [("last", 226, 4), ("none", 236, 5)])
-def test_layers_without_a_bias_hold_zeros_for_it(quantized_digits, biases, held, layers):
+@pytest.mark.parametrize(("biases", "layers"), [("last", 4), ("none", 5)])
+def test_layers_without_a_bias_hold_zeros_for_it(quantized_digits, biases, layers):
     train(quantized_digits, "few.pt", biases=biases)
-    assert document(quantized_digits, "few.pt")["parameters"] == 62_006 - held
     found = load_weights(quantized_digits / "few.pt").state_dict()
     zeros = [name for name, value in found.items() if not value.any()]
     assert zeros == [name for name in found if "bias" in name][:layers]

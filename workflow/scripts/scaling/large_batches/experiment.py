@@ -4,12 +4,9 @@ The best rate has the lowest loss on a validation set held out of the training s
 lowest training loss); the test set decides nothing. Runs with equal options are trained once.
 """
 
-import hashlib
-import json
 import math
 import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,7 +14,6 @@ from torch import nn
 from torch.optim.swa_utils import update_bn
 
 from scaling.core.grid import Cell
-from scaling.core.records.run import TRAINING
 from scaling.core.training_options import Model, Sgd
 from scaling.data.dataset import ImageDataset
 from scaling.large_batches.plan import (
@@ -48,17 +44,13 @@ evaluation. Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,0
 
 @dataclass
 class Experiment:
-    """Trains all runs at one global batch, and keeps their records in `folder`.
-
-    A record's key is a hash of `identity` and of the run; equal runs share a record.
-    """
+    """Trains all runs at one global batch; equal runs are trained once."""
 
     study: Study
     dataset: ImageDataset
     global_batch: int
     device: torch.device
-    folder: Path
-    identity: list[Any]
+    trained: dict[Run, Result] = field(default_factory=dict)
 
     @property
     def gpus(self) -> int:
@@ -113,23 +105,19 @@ class Experiment:
     def run(
         self, name: str, technique: Technique, factor: float, seed: int, held_out: bool = False
     ) -> Result:
-        """Return a run's record, read from `folder` or trained now; print a line about the run."""
+        """Return a run's result, of an equal run if there was one; print a line about the run."""
         images = self._images(held_out)
         run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
-        inputs = [self.global_batch, asdict(run) | {"rule": run.rule.model_dump()}]
-        text = json.dumps([*self.identity, *inputs], sort_keys=True)
-        path = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
-        there = path.exists()
-        if not there:
-            TRAINING.write(path, self._train(run))
-        record = TRAINING.read(path)
+        if not (shared := run in self.trained):
+            self.trained[run] = self._train(run)
+        result = self.trained[run]
         print(
             f"{name}, global batch {self.global_batch}, factor {factor:g}, seed {seed}: "
-            f"{record['epochs'][-1]} {record['diverged']} "
-            + ("shared" if there else f"{record['seconds']:.2f} s"),
+            f"{result['epochs'][-1]} {result['diverged']} "
+            + ("shared" if shared else f"{result['seconds']:.2f} s"),
             flush=True,
         )
-        return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **record}
+        return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **result}
 
     def _train(self, run: Run) -> Result:
         """Train until the run ends or diverges, and return its record.

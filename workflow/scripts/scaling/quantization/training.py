@@ -1,5 +1,6 @@
 """Train the tutorial CNN, the float network from which all quantized variants are made."""
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.step import Batch, Step
 from scaling.training.strategies import Wrapped
-from scaling.training.trainer import finite
 
 
 class TutorialTraining(DataOptions, NetworkTraining):
@@ -29,14 +29,12 @@ class TutorialTraining(DataOptions, NetworkTraining):
     """Seed of the initial weights and of the order of images."""
     output: Path
     """Path of the weights file to write."""
-    summary: Path
-    """Path of the JSON file to write, with a summary of the training."""
     device: Device = "auto"
     """Device to compute on; `auto` means CUDA if a GPU is visible."""
 
-    def train(self, device: torch.device) -> tuple[nn.Sequential, dict[str, Any]]:
-        """Return the network in evaluation mode, and a summary; UserError if training diverges."""
-        images, test, identity = read_images(self.dataset, self.manifest, device)
+    def train(self, device: torch.device) -> nn.Sequential:
+        """Return the network in evaluation mode; UserError if training diverges."""
+        images, test, _ = read_images(self.dataset, self.manifest, device)
         if images.labels.max() >= CLASSES:
             raise UserError(
                 f"the dataset has {images.labels.max() + 1} classes, the tutorial CNN tells "
@@ -52,29 +50,19 @@ class TutorialTraining(DataOptions, NetworkTraining):
         replica.start({"lr": self.learning_rate, "momentum": self.momentum}, UpdateRule())
         step = Step(network, replica, device, 1, UpdateRule())
         order = np.random.default_rng(self.seed)
-
-        def run_epoch() -> dict[str, Any]:
+        for epoch in range(1, self.epochs + 1):
             step.reset()
             for chosen in torch.from_numpy(order.permutation(len(images))).split(self.batch_size):
                 step.update(len(chosen), partial(_batch, images, chosen.numpy()))
-            # Means over the epoch, while the weights moved.
-            sums = {"train_loss": step.loss_sum, "train_accuracy": step.correct}
-            return {name: finite(total.item() / len(images)) for name, total in sums.items()}
-
-        epochs = []
-        for epoch in range(1, self.epochs + 1):
-            epochs.append({"epoch": epoch, **run_epoch()})
-            if (loss := epochs[-1]["train_loss"]) is None:
+            # Mean over the epoch, while the weights moved.
+            loss = step.loss_sum.item() / len(images)
+            if not math.isfinite(loss):
                 lower = f"lower --learning-rate, now {self.learning_rate}"
                 raise UserError(f"training diverged in epoch {epoch}; {lower}")
             print(f"epoch {epoch}: training loss {loss:.4f}", flush=True)
-        return network.eval(), {
-            "training": self.model_dump(include={"seed", *NetworkTraining.model_fields}),
-            "dataset": identity,
-            "parameters": sum(each.numel() for each in network.parameters() if each.requires_grad),
-            "epochs": epochs,
-            "test_accuracy": float((predict(network, test) == test.labels).mean()),
-        }
+        network.eval()
+        print(f"test accuracy {(predict(network, test) == test.labels).mean():.4f}")
+        return network
 
 
 def _batch(images: Images, chosen: np.ndarray[Any, Any], size: int) -> Batch:

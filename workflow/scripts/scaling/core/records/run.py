@@ -290,6 +290,4 @@ def _amounts(record: RunRecord) -> Iterator[str]:
 
 
 RUN = types.Kind("a run", Run, _contradictions)
-TRAINING = types.Kind("a training that was kept", Training)
-"""Record of one training, which `large_batches.experiment` reuses for identical trainings."""
 TECHNIQUE = types.Kind("a technique for large batches", Technique)
