@@ -165,8 +165,9 @@ class Experiment:
     def _spec(self, run: Run) -> RunSpec:
         """Return a run's parameters: one GPU trains the global batch in micro-batches."""
         on_gpu = self.device.type == "cuda"
-        switches = {"channels_last": on_gpu, "cuda_graph": on_gpu, "compile": False}
-        switches |= {"fused_norms": False, "precision": self.study.precision}
+        options = run.rule.model_dump() | {"precision": self.study.precision}
+        options |= {"channels_last": on_gpu, "cuda_graph": on_gpu}
+        options |= {"compile": False, "fused_norms": False}
         sgd = self.study.model_dump(include=Sgd.model_fields.keys() - {"momentum"})
         return RunSpec(
             cell=Cell("technique", "ddp", 1, self.global_batch, run.seed),
@@ -175,7 +176,7 @@ class Experiment:
             micro_batches=self.gpus,
             model=Model(width=self.study.model_width),
             engine="resident",
-            recipe_options=run.rule.model_dump() | switches,
+            recipe_options=options,
             momentum=run.momentum,
             **sgd,
         )

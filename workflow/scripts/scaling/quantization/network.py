@@ -198,13 +198,13 @@ def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn
             weight, scales = round_weights(name, layer, scheme)
             layer.weight.copy_(weight / scales)
         return copied
-    bits: int | None = scheme.activation_bits
-    points = observer_points(network)
+    points, logits = observer_points(network), None if scheme.logits == "float" else 8
     largest = {name: max(map(abs, ends)) for name, ends in calibration.items()}
-    received = images = symmetric_scale(largest[IMAGES], "the calibration images", bits)
+    received = images = symmetric_scale(
+        largest[IMAGES], "the calibration images", scheme.activation_bits
+    )
     for name, layer in layers(copied).items():
-        if name == [*points][-1]:
-            bits = None if scheme.logits == "float" else 8
+        bits = logits if name == [*points][-1] else scheme.activation_bits
         quantized = QuantizedLayer(
             scheme, name, layer, received, images, bits, largest[points[name]]
         )
