@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare studies site replays published audit test test-newest test-light test-slurm test-faults test-browser lint format docs example bench lock clean
+.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare studies site replays published audit test test-newest test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -137,11 +137,6 @@ test-newest: ## run the unit tests on the newest PyTorch, in .venv-newest
 	$(PYTHON) -m venv .venv-newest
 	sed 's|,*<.*||' requirements.in | .venv-newest/bin/python -m pip install --quiet --upgrade -r /dev/stdin
 	PATH="$$PWD/.venv-newest/bin:$$PATH" python -m pytest -n 2 --dist loadfile tests/unit
-
-test-light: SMALL := .venv-replay
-test-light: export PATH := $(abspath .venv-replay)/bin:$(PATH)
-test-light: small-env ## run tests of analysis and report, without PyTorch
-	python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/snapshots tests/unit
 
 test-slurm: env ## run tests on a local Slurm that they start; needs root
 	python -m pytest -rs tests/slurm

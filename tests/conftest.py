@@ -1,4 +1,4 @@
-"""Images that all tests share, and what they must not inherit. Imports no PyTorch."""
+"""Set variables before PyTorch is imported, order the tests, make the images that they share."""
 
 import os
 import signal
@@ -14,10 +14,14 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # Tests that run side by side would wait for one another.
 os.environ.setdefault("SCALING_STUDY_SHARE", "1")
 
-from fused_kernels import INTERPRET
-from training_runs import write_images
+from training_runs import INTERPRET, write_images
 
 os.environ.update(INTERPRET)
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the trainings, which take longest: no worker waits for them at the end."""
+    items.sort(key=lambda item: "unit/training" not in item.nodeid)
 
 
 def pytest_collection_finish():
@@ -31,12 +35,6 @@ def interruptible():
     """What a shell starts in the background ignores interrupts, nohup hang-ups; children, too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-@pytest.fixture(scope="session")
-def torch():
-    """PyTorch; what asks for it is skipped where there is none, as in the small environment."""
-    return pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="session")

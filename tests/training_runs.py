@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import train_run
-from fused_kernels import DEVICE
+from scaling.core.environment import visible_gpus
 from scaling.core.grid import Cell
 from scaling.core.records.kind import DATASET
 from scaling.data import dataset
@@ -16,6 +16,9 @@ from scaling.data.dataset import ImageDataset
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
 
+DEVICE = "cuda" if visible_gpus() else "cpu"
+INTERPRET = {} if DEVICE == "cuda" else {"TRITON_INTERPRET": "1"}
+"""Triton reads it when it is imported, sees a kernel and runs one; torchvision imports Triton."""
 ROOT = Path(__file__).parents[1]
 CELL = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "batch_size": 10, "seed": 0}
 SWITCHES = {"compile": False, "cuda_graph": False, "fused_norms": False, "channels_last": True}

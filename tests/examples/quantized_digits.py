@@ -1,18 +1,18 @@
-"""A network trained on the digits, quantized by the scripts as the rules run them.
-
-Imports PyTorch and scikit-learn where it needs them: what reads the records has none.
-"""
+"""A network trained on the digits, quantized by the scripts as the rules run them."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+import quantize
 from scaling.core import environment
 from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.records.kind import DATASET
-from scaling.data import dataset
+from scaling.data import dataset, generated
+from scaling.models.tutorial_cnn import save_weights, tutorial_cnn
 
 LAST = "weights+activations+bias"
 STAGES: dict[str, dict[str, Any]] = {
@@ -29,10 +29,6 @@ def make(folder: Path) -> None:
     The weights are fixed: those of a training differ by processor and threads. They are of
     `train(folder, name, epochs=15)`, in half precision.
     """
-    import torch
-
-    from scaling.models.tutorial_cnn import save_weights, tutorial_cnn
-
     write_images(folder, 500, 150)
     network, weights = tutorial_cnn(), np.load(Path(__file__).with_suffix(".npz"))
     network.load_state_dict({name: torch.from_numpy(weights[name]).float() for name in weights})
@@ -42,8 +38,6 @@ def make(folder: Path) -> None:
 
 def write_images(folder: Path, training: int, test: int) -> None:
     """The first digits of each split."""
-    from scaling.data import generated
-
     found = generated.digits(dataset.Request(source="digits"))[0]
     first = found.train_images[:training], found.train_labels[:training]
     last = found.test_images[:test], found.test_labels[:test]
@@ -64,8 +58,6 @@ def evaluate(folder: Path, output: str, **changes: Any) -> None:
 
 
 def run(what: str, folder: Path, given: dict[str, Any]) -> None:
-    import quantize
-
     data = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
     quantize.main(**{what: data | {"device": "cpu"} | given})
 

@@ -78,12 +78,6 @@ def test_streamed_images_train_as_resident_ones(monkeypatch):
     assert found[0] == pytest.approx(found[1], rel=1e-3)
 
 
-def test_micro_batches_are_captured_too(train):
-    whole, parts = (train(**{"micro-batches": count}) for count in (1, 2))
-    assert parts["training"]["recipe_applied"]["cuda_graph"]
-    assert losses(parts) == pytest.approx(losses(whole), rel=1e-3)
-
-
 @several
 @pytest.mark.parametrize("strategy", ["fsdp", "zero1", "dp"])
 def test_strategies_train_the_same_model_under_recipe_tuned(train, strategy):

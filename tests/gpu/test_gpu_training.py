@@ -160,15 +160,6 @@ def test_captured_steps_of_ddp_train_as_launched_ones(tmp_path, switches):
 
 
 @several
-def test_replicas_compute_in_bf16():
-    tuned, model, _ = trainer(gpus=2, strategy="dp", precision="bf16")
-    seen = []
-    model.stem[0].register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
-    tuned.run_epoch(1)
-    assert set(seen) == {torch.bfloat16}
-
-
-@several
 @pytest.mark.parametrize(
     "asked",
     [

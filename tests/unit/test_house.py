@@ -2,10 +2,7 @@
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
-from runpy import run_path
 
 import pytest
 
@@ -57,30 +54,6 @@ def test_deletable_packages_are_imported_by_nothing_else():
         others = {folder for folder in APART if folder not in path.parents}
         names = [".".join(folder.relative_to(LIBRARY.parent).parts) for folder in others]
         assert not [name for name in imports(path) if name.startswith(tuple(names))], path
-
-
-def test_analysis_tests_import_only_the_small_environment():
-    unit = Path(__file__).parent
-    measuring = run_path(str(unit / "conftest.py"))["MEASURING"]
-    assert set(measuring) == {*ORDER, "extras"} - {*DERIVING, *SHARED}
-    telling = [path for path in unit.rglob("*.py") if package(path, unit) not in measuring]
-    code = f"""
-import sys
-from importlib.metadata import packages_distributions
-from runpy import run_path
-sys.path[:0] = {[str(LIBRARY.parent), str(ROOT / "tests")]}
-for path in sys.argv[1:]:
-    run_path(path)
-found = packages_distributions()
-print(*(one for name in sys.modules for one in found.get(name, [])))
-"""
-    command = [sys.executable, "-c", code, ROOT / "tests/conftest.py", *telling]
-    used = subprocess.run(command, capture_output=True, text=True, check=True).stdout.lower()
-    lock = (ROOT / "requirements-replay.lock").read_text(encoding="utf-8")
-    pinned = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
-    assert "pandas" in used
-    # Python itself imports a part of setuptools where that is installed.
-    assert {name.replace("_", "-") for name in used.split()} - {"setuptools"} <= pinned
 
 
 def test_architecture_names_files_and_names_that_exist():

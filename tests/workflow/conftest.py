@@ -6,8 +6,8 @@ import pytest
 from filelock import FileLock
 
 from forked import python_that_forks
-from fused_kernels import DEVICE
 from small_study import TINY, Study, copied, studies
+from training_runs import DEVICE
 
 
 @pytest.fixture(scope="session", autouse=True)

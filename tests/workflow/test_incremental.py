@@ -5,8 +5,6 @@ import shutil
 
 import pytest
 
-from small_study import forked
-
 MEASURING = {"train_run", "convergence_train", "interconnect_sweep", "synchronization_measure"}
 MEASURING |= {"peaks_measure", "quantize_train", "quantize_evaluate"}
 TABLES = {"tables_make", "report_render"}
@@ -81,19 +79,6 @@ def test_lost_images_or_machine_check_repeat_alone(study):
     planned = study.planned()
     assert planned["train_run"] == 1
     assert not planned.keys() & {"convergence_train", "peaks_measure"}
-
-
-def test_study_without_a_machine_check_goes_on_without_one(new_study):
-    """Neither its runs nor what measures nothing asks for a check that never was there."""
-    study = new_study(machine__check="off")
-    run = study.target(batch_size=10)
-    assert study.snakemake(run).returncode == 0
-    shutil.copy(study.folder / "tiny.yaml", study.folder / "results/config.yaml")
-    for check in ("off", "refuse"):
-        study.configure({"machine.check": check})
-        assert not study.planned(run)
-    replay = ["--cores", "1", "--dry-run", "--config", "replay=h100x2"]
-    assert forked(replay, study.folder).returncode == 0
 
 
 def test_touching_files_reruns_nothing(study):

@@ -4,6 +4,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from scaling.core import environment
 from scaling.core.errors import UserError
@@ -71,7 +72,7 @@ def test_device_without_tf32_computes_in_float32(volta):
     assert environment.applied_precision("tf32", "cpu") == "float32"
 
 
-def test_process_names_its_gpu_in_any_cuda_order(machine, monkeypatch, torch):
+def test_process_names_its_gpu_in_any_cuda_order(machine, monkeypatch):
     own = SimpleNamespace(uuid="cccc")
     monkeypatch.setattr(torch.cuda, "get_device_properties", {torch.device("cuda"): own}.get)
     found = environment.describe_process(torch.device("cuda"))

@@ -12,7 +12,7 @@ from scaling.registry.update_rule import Technique, gpus_of, uneven
 @pytest.mark.parametrize(
     ("registry", "code"), [(STRATEGIES, "wrap"), (ENGINES, "trainer"), (MODELS, "factory")]
 )
-def test_every_registry_entry_is_found_and_loads(registry, code, torch):
+def test_every_registry_entry_is_found_and_loads(registry, code):
     for name in registry.names():
         assert registry.find(name).name == name
         assert callable(getattr(registry.find(name), code).load())

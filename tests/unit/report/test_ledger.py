@@ -4,6 +4,7 @@ import re
 from math import prod
 
 import numpy as np
+import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tables_make
@@ -29,7 +30,7 @@ def holds(formula):
     return abs(found - number(right)) <= 1.5e-4 * abs(found) + 0.5 * rounds
 
 
-def test_ledger_reproduces_the_classes_of_the_record(quantized_digits, torch, tmp_path):
+def test_ledger_reproduces_the_classes_of_the_record(quantized_digits, tmp_path):
     """In int64 by NumPy, from the weights, the images and the printed figures alone."""
     path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
     tables_make.main(study="digits", records={"quantization": [path]}, tables=tmp_path)

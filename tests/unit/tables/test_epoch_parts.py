@@ -11,9 +11,8 @@ from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.tables import measurements, schema
 from scaling.tables.epoch_parts import audit, bandwidth, utilization
-from scaling.tables.measurements import costs, device_time, peaks, slow_ranks
+from scaling.tables.measurements import peaks, slow_ranks
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import provenance, timing
 
 SECONDS = ["epoch_seconds", "exposed_seconds"]
 ONE = dict(zip(CELL_KEYS, ("plain", "ddp", 2, 512), strict=True))
@@ -133,18 +132,6 @@ def test_parts_add_up_to_the_epoch(name):
     assert timed[list(PARTS)].min().min() >= 0
     seconds = used["exposed_share"] * used["epoch_seconds"]
     assert seconds.tolist() == pytest.approx(used["exposed_seconds"].tolist(), nan_ok=True)
-
-
-def test_idle_share_of_a_command_is_of_whole_epochs():
-    cell = Cell("plain", "own", 1, 128, 0)
-    made = record(cell, [epoch(n, 10.0, loader_seconds=None) for n in (2, 3, 4)])
-    made["training"] |= {"engine": "command", "command": "train", "recipe_options": {}}
-    counted = {"rank": 0, "gpu": 0, "iterations": 10, "seconds": 30.0, "busy_seconds": 24.0}
-    runs = [(cell, made | {"device_time": [counted]})]
-    found = {make.__name__: make(runs) for make in (timing, costs, device_time, provenance)}
-    (row,) = derived(**found).utilization.itertuples()
-    assert row.idle_share == pytest.approx(0.2) and row.unknown_share == pytest.approx(0.8)
-    assert math.isnan(row.loading_share)
 
 
 def test_slow_rank_is_slower_than_all_others_without_exchange():

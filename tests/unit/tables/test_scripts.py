@@ -46,14 +46,6 @@ def test_partial_study_may_lack_records(tmp_path):
     assert lines[2] == "plain,,1,8192,oom,,,,,,,,,,,no room,,,,False"
 
 
-def test_configuration_counts_from_its_first_run(tmp_path):
-    for cell in CELLS[::2]:
-        save(tmp_path / "runs", record(cell, epochs(cell, *[SECONDS[cell.gpus]] * 3)))
-    timing = tables(tmp_path, partial=True)("timing")
-    assert set(timing.status) == {"ok"} and timing.epoch_seconds.notna().all()
-    assert set(timing.message) == {"1 of 2 runs have no record"}
-
-
 def test_results_have_figures_with_interval_and_unit(tmp_path):
     own = GRID | {"batch_sizes": [32, 128]}
     for cell in grid.expand(**own):

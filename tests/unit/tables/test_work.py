@@ -7,7 +7,6 @@ import pytest
 from scaling.core.grid import Cell
 from scaling.report.cells import fastest
 from scaling.tables import schema, work
-from scaling.tables.ratios import speedup
 
 RECIPES = {"mine": {"unit": "tokens", "samples": None}}
 
@@ -57,14 +56,6 @@ def test_samples_without_a_one_gpu_batch_count_as_the_recipes_others():
     assert table["samples"].tolist() == [4096, 4096, 4096]
     table, _ = settled([(1, 0.6, 4096), (2, 0.3, 4096), (2, 0.6, 2048, 16)])
     assert table["samples"].tolist() == [4096, 4096, 2048]
-
-
-def test_speedup_of_a_command_is_that_of_throughput():
-    table, _ = settled([(1, 0.5, 3200), (2, 0.55, 6400)])
-    tables = {"timing": table, "costs": schema.frame("costs")}
-    tables["provenance"] = schema.frame("provenance", table.assign(machine="m", code="c"))
-    found = speedup(schema.StudyTables("mine", tables))
-    assert found["speedup"].tolist() == pytest.approx([1, 2 * 0.5 / 0.55])
 
 
 def test_whole_run_shorter_than_imports_is_doubtful():

@@ -10,10 +10,10 @@ from torch.nn import functional
 from triton.runtime import interpreter
 
 from extras.kernels.fused import SUMS, FusedNorm, FusedResNet, stem_convolution
-from fused_kernels import DEVICE, INTERPRET
 from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_sgd import FlatSGD
+from training_runs import DEVICE, INTERPRET
 
 ERROR = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 
