@@ -132,3 +132,9 @@ def key_name(path: Any) -> str:
     """Return a path of keys as text: `grid.gpus[0]`."""
     keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     return "".join(keys).removeprefix(".")
+
+
+def first_error(invalid: ValidationError) -> str:
+    """Return the first error of pydantic as text: the key, and what its value should be."""
+    first = invalid.errors()[0]
+    return ": ".join(filter(None, [key_name(first["loc"]), sentence(first)]))

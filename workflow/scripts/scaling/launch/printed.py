@@ -21,7 +21,7 @@ from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from scaling.core.errors import UserError
 from scaling.core.files import LOG_LINE
-from scaling.core.section import key_name, sentence
+from scaling.core.section import first_error
 
 LONGEST_SHOWN = 200
 LONGEST_READ = 1 << 16
@@ -140,11 +140,8 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
             if times[place] == ranks:
                 raise ValueError("each process has printed that before: number epochs on")
         except ValueError as error:
-            why = str(error)
-            if isinstance(error, ValidationError):
-                first = error.errors()[0]
-                why = ": ".join(filter(None, [key_name(first["loc"]), sentence(first)]))
-            raise _refused(line, why) from error
+            invalid = isinstance(error, ValidationError)
+            raise _refused(line, first_error(error) if invalid else str(error)) from error
         times[place] += 1
         last = max(last, place)
         row = printed.model_dump() | {"end": now}

@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -17,12 +15,10 @@ from typing_extensions import TypedDict
 
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.section import key_name, sentence
+from scaling.core.section import first_error
 
 VERSION = 1
 MOST_BYTES = 5_000_000
-CLOCK_SECONDS = 2.0
-"""Tolerance in seconds for times in a record, because clocks can be adjusted."""
 TO_DO = "restore it, or delete it so that it is made again"
 
 _SHARED = ConfigDict(strict=True, allow_inf_nan=False)
@@ -132,13 +128,9 @@ class Kind:
         """Return the first error in a record, with the field's name; None if there is no error."""
         try:
             self._adapter.validate_json(json.dumps(record))
-            looks = _misplaced(record, path), _untimely(record), self.contradictions(record)
-            return next(chain(*looks), None)
         except ValidationError as error:
-            first = error.errors()[0]
-            return f"{key_name(first['loc'])}: {sentence(first)}"
-        except (ArithmeticError, LookupError, TypeError, ValueError, zlib.error) as error:
-            return f"a value is impossible: {error!r}"
+            return first_error(error)
+        return next(chain(_misplaced(record, path), self.contradictions(record)), None)
 
 
 def unsigned(path: Path) -> dict[str, Any]:
@@ -160,18 +152,6 @@ def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
     for key, value in values.items():
         if key in fields and str(fields[key]) != value:
             yield f"its {key} is {fields[key]}, that of its folder {value}"
-
-
-def _untimely(record: dict[str, Any]) -> Iterator[str]:
-    """Yield a sentence if a record ends before it starts, or runs longer than from start to end."""
-    times = [record.get("environment", {}).get(key) for key in ("started", "ended")]
-    if all(times):
-        began, ended = map(datetime.fromisoformat, times)
-        passed, took = (ended - began).total_seconds(), record.get("run_seconds") or 0
-        if passed < -CLOCK_SECONDS:
-            yield "it ends before it starts"
-        if took > passed + CLOCK_SECONDS:
-            yield f"it takes {took:g} s, and ends {passed:g} s after its start"
 
 
 def _checksum(record: dict[str, Any]) -> str:

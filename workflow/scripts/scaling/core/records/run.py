@@ -1,6 +1,5 @@
 """Schemas of the records of trainings: runs of the grid, and techniques for large batches."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,6 @@ from scaling.core.records import kind as types
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
 """Seconds until the first epoch, and seconds of it in which cuDNN searched for algorithms."""
-MOST_WATTS = 10_000  # More than any GPU takes.
-BLOCKS = ("seconds", "seconds_without_exchange")
 RunRecord = types.Row
 TechniqueRecord = types.Row
 """Dictionaries: a `RunRecord` has the fields of `Run`, a `TechniqueRecord` those of `Technique`."""
@@ -247,9 +244,8 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each impossible value; for a user's command only of time and energy."""
+    """Yield a phrase for each value that cannot be, except of a user's command."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
-    yield from _amounts(record)
     if record["training"]["engine"] == "command":
         return
     processes = len({row["rank"] for row in rows})
@@ -266,27 +262,11 @@ def _contradictions(record: RunRecord) -> Iterator[str]:
         if (row["loader_seconds"] or 0) > row["seconds"]:
             yield f"epoch {row['epoch']} waits for longer than it takes"
     # The sampler gives all ranks the same number, so some images twice.
-    images = record["dataset"].get("train_images")
-    if images and not all(0 <= number - images < processes for number in samples.values()):
+    images = record["dataset"]["train_images"]
+    if not all(0 <= number - images < processes for number in samples.values()):
         yield "an epoch has not the samples that the training set has"
     if complete and len(record["model"]["parameters_sha256"]) != processes:
         yield "not every rank's weights"
-
-
-def _amounts(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each impossible amount of seconds or joules in a run's record."""
-    rows, whole = record["epochs"], 1.001 * (record["run_seconds"] or math.inf)
-    if sum(row["seconds"] for row in rows if row["rank"] == 0) > whole:
-        yield "epochs that take longer than the run"
-    if (record["startup"] or {}).get("total", 0) > whole:
-        yield "a start-up that takes longer than the run"
-    energy = [(row["seconds"], one["energy_joules"]) for row in rows for one in row["gpu_readings"]]
-    energy += [(row["seconds"], one) for row in record.get("energy", []) for one in row["joules"]]
-    if any((joules or 0) > MOST_WATTS * (seconds + 1) for seconds, joules in energy):
-        yield "more energy than a GPU takes"
-    repeats = (one[key] for one in record["in_memory"] for key in BLOCKS if one[key] is not None)
-    if len({len(seconds) for seconds in repeats}) > 1:
-        yield "instruments of different repeats"
 
 
 RUN = types.Kind("a run", Run, _contradictions)
