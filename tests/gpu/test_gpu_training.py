@@ -202,13 +202,6 @@ def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
     assert record["model"]["flops_per_image"] == FLOPS_OF_WIDTH_1
 
 
-@several
-def test_data_parallel_says_how_long_each_of_its_gpus_works(images, tmp_path):
-    record = run(images, tmp_path / "run.json", gpus=2, device="cuda", strategy="dp")
-    assert [one["gpu"] for one in record["device_time"]] == [0, 1]
-    assert all(0 < one["compute_seconds"] < one["seconds"] for one in record["device_time"])
-
-
 def test_the_counters_of_a_gpu_that_works_are_read():
     counters, began = GpuCounters(environment.visible_gpus()[:1]), perf_counter()
     factor = torch.randn(8192, 8192, dtype=torch.bfloat16, device="cuda")

@@ -8,7 +8,6 @@ import pytest
 import report_render
 from examples.page import panel, points, words
 from examples.stored import EXPECTED, ROOT, study
-from scaling import figures
 from scaling.config.scheme import STAGES
 from scaling.figures import FIGURES, scaling, style
 from scaling.tables import quantization, schema
@@ -52,14 +51,6 @@ def test_figure_is_as_wide_as_a_phone_in_page_colours(name, tmp_path):
     assert not re.findall(r"(?<!, )#[0-9a-f]{6}", drawn)
 
 
-def test_configuration_keeps_its_colour_in_every_study():
-    several = figures.colours([("mine", "ddp"), ("plain", "ddp"), ("a", "")])
-    assert several["plain", "ddp"] == figures.colours([("plain", "ddp")])["plain", "ddp"]
-    assert len({*several.values()}) == 3
-    many = [(f"recipe{at}", "") for at in range(9)]
-    assert len(figures.colours(many)) == 9
-
-
 def test_epoch_time_lies_at_its_batch_size_with_interval():
     tables = FLAGSHIP
     axes = panel(scaling.draw_epoch_time(tables), "Seconds per epoch on 1 GPU")
@@ -93,13 +84,6 @@ def test_speedup_lies_at_its_batch_size_with_the_ideal():
     assert {4, 1} <= {line.get_ydata()[0] for line in axes.lines}
     assert rounded(4, STUDY.speedup["speedup"].max()) in {point[:2] for point in points(best)}
     assert list(best.lines[-1].get_ydata()) == [1, 2, 4]
-
-
-def test_communication_is_a_share_of_training():
-    (axes,) = scaling.draw_communication(FLAGSHIP).axes
-    rows = FLAGSHIP.communication.dropna(subset="delay_seconds")
-    shares = 100 * rows["delay_seconds"] / rows["training_seconds"]
-    assert {*map(rounded, rows["batch_size"], shares)} <= {point[:2] for point in points(axes)}
 
 
 def test_bandwidth_alone_and_in_training_lie_at_their_bytes():

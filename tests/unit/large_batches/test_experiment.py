@@ -89,13 +89,6 @@ def test_held_out_images_choose_the_rate_then_all_train(train):
     assert {run["updates"] for run in sweep} == {5} and {run["updates"] for run in seeds} == {6}
 
 
-def test_held_out_images_rate_a_run_with_a_finite_loss():
-    last = {"validation_loss": 0.5, "train_loss": 0.1}
-    ends = enumerate(("", "at chance", "not finite"))
-    found = losses({at: {"held_out": True, "epochs": [last], "diverged": end} for at, end in ends})
-    assert found == {0: 0.5, 1: 0.5, 2: None}
-
-
 def test_batch_larger_than_the_dataset_is_recorded(train):
     found = train({"none": {}}, 64)["none"]
     assert (found["status"], found["result"]) == ("infeasible", None)

@@ -1,7 +1,6 @@
 """What jobs ask the scheduler for, on this machine and on a cluster, and scripts are told."""
 
 import json
-import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,10 +9,8 @@ import yaml
 
 from scaling.config.config import requested as requested_of
 from scaling.core import grid
-from scaling.core.errors import SNAKEMAKE_VARIABLE
 from scaling.core.grid import Cell
 from scaling.launch import jobs as jobs_module
-from scaling.launch import preflight
 from scaling.launch.jobs import Jobs
 from scaling.launch.run_spec import RunSpec
 
@@ -107,15 +104,6 @@ def test_later_sections_override_options_of_training(study):
     assert RunSpec.model_validate_json(json.dumps(found)).cell == Cell(
         config["time_to_accuracy"]["recipe"], "ddp", 2, 32, 0, 2
     )
-
-
-def test_compiled_code_is_kept_in_the_studys_folder(study, monkeypatch, tmp_path):
-    for name in ("TORCHINDUCTOR_CACHE_DIR", SNAKEMAKE_VARIABLE):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    preflight.accept(study[1], None)
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == f"{tmp_path}/resources/compiled"
 
 
 def test_recipes_run_in_turns_over_repeats():

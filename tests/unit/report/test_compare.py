@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import compare_studies
-from compare_studies import decide, limit_of, markdown, timed
+from compare_studies import decide, markdown, timed
 from examples import stored as examples_stored
 from examples.page import Page
 from examples.records import epoch, record, save
@@ -49,7 +49,7 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     assert all(row[1] != row[2] and not row[0].startswith("convergence") for row in differing)
 
 
-def test_a_results_folder_is_a_study_too(compare, tmp_path):
+def test_results_folder_is_a_study_too(compare, tmp_path):
     examples_stored.lay_out_finished(tmp_path / "mine")
     folder = tmp_path / "mine/results"
     page, said = compare("h200x1", str(folder))
@@ -62,17 +62,9 @@ def test_a_results_folder_is_a_study_too(compare, tmp_path):
         compare("h200x1", str(folder))
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("nothing", "studies has no study 'nothing': there are .* h200x4"),
-        ("", "studies has no study '': there are"),
-        ("quantization-cifar10", "studies/quantization-cifar10 has no record of a run"),
-    ],
-)
-def test_what_cannot_be_compared_is_one_sentence(compare, name, sentence):
-    with pytest.raises(UserError, match=rf"^.*{sentence}.*$"):
-        compare("h200x1", name)
+def test_study_without_runs_is_not_compared(compare):
+    with pytest.raises(UserError, match="quantization-cifar10 has no record of a run"):
+        compare("h200x1", "quantization-cifar10")
 
 
 def runs(seconds, recipe="mine", machine="a", samples=50_000, **training):
@@ -103,8 +95,6 @@ def compared(a, b, limit=0.02, **options):
         (runs(around(1.05)), 2, "**slower**, 5.0 % slower"),
         (runs(around(1.015)), 0, "slower, 1.5 % slower"),
         (runs(around(1.0)), 0, "same"),
-        (runs(around(0.9)), 0, "faster, 10.0 % faster"),
-        (runs(around(4.5)), 2, "350.0 % slower"),
         (runs(around(1.05), machine="b"), 3, "no chain of machines"),
         (runs([1.05]), 2, "slower"),
         (runs(around(1.05), samples=100_000), 0, "faster"),
@@ -123,12 +113,6 @@ def test_gate_does_not_judge_other_work():
     assert status == 3 and "not judged" in lines and "other work" in lines
 
 
-@pytest.mark.parametrize("options", [{}, {"pairs": True}])
-def test_gate_does_not_judge_one_run(options):
-    status, lines = compared(timed(runs([1.0])), timed(runs([1.5])), **options)
-    assert status == 3 and "no interval" in lines
-
-
 def test_pairs_find_one_percent():
     """Six pairs of a machine that drifts by 20 % find 1 %; the same against itself is the same."""
     drift = [1.0, 1.2, 1.15, 1.05, 1.1, 1.02]
@@ -140,16 +124,6 @@ def test_pairs_find_one_percent():
     assert rows["scope"].tolist() == ["6 pairs, one machine"]
     status, rows = decide(ratios.match(old, old, pairs=True), 0.005)
     assert status == 0 and rows["verdict"].tolist() == ["same"]
-
-
-@pytest.mark.parametrize(("text", "limit"), [("2%", 0.02), ("0.5 %", 0.005), ("0.03", 0.03)])
-def test_limit_is_a_percentage_or_a_fraction(text, limit):
-    assert limit_of(text) == pytest.approx(limit)
-
-
-def test_limit_of_words_is_refused():
-    with pytest.raises(UserError, match="FAIL is 'much'"):
-        limit_of("much")
 
 
 def test_gate_exits_with_its_status(tmp_path, capsys):

@@ -3,12 +3,11 @@
 import math
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from examples import stored
 from scaling.report import cells as of_page
-from scaling.report import overview, planning, provenance
+from scaling.report import overview, planning
 from scaling.tables import schema
 
 
@@ -61,17 +60,6 @@ def test_recipe_that_learned_far_less_is_not_marked(flagship):
     assert row.test_accuracy > worse["test_accuracy"].max() - 0.04
 
 
-def test_accuracy_of_several_seeds_counts_before_that_of_one(flagship):
-    none = {"trained_to_accuracy": schema.frame("trained_to_accuracy")}
-    without = replace(flagship, found=flagship.found | none)
-    cells = of_page.of_study(without)
-    place = (cells["recipe"] == "tuned") & (cells["gpus"] == 2) & (cells["batch_size"] == 512)
-    for seeds, best in ((1, "tuned, 1 × 128"), (3, "tuned/ddp, 2 × 512")):
-        cells.loc[place, ["as_well", "test_accuracy_count"]] = [True, seeds]
-        card = overview.cards(without, cells)[-1]
-        assert card.headline.striptags() == f"Train {best}"
-
-
 def test_factor_from_the_lab_is_of_machines_that_ran_both(flagship):
     runs = flagship.provenance.query("gpus == 1 and batch_size == 128")
     tuned = runs[runs["recipe"] == "tuned"].set_index("machine")["epoch_seconds"]
@@ -93,13 +81,6 @@ def test_a_speedup_within_noise_is_no_headline(flagship, verdict):
     card = next(one for one in overview.cards(flagship, cells) if one.kind == "gpus")
     assert card.headline == "no difference shown"
     assert "no faster than one that these runs can show" in overview.lead(flagship, cells)
-
-
-def test_machine_findings_are_one_line():
-    found = {"severity": "bad", "host": "n1", "gpu": "GPU-0123456789", "message": "it is hot"}
-    assert provenance.unfit(pd.DataFrame([found])) == "n1 GPU-01234567: it is hot."
-    assert provenance.unfit(pd.DataFrame([found] * 3)).endswith(" And 2 more: machine.csv.")
-    assert provenance.unfit(schema.frame("machine")) == ""
 
 
 def test_map_rates_the_shortest_epoch_best(one_seed):

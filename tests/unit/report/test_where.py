@@ -26,16 +26,6 @@ def test_epochs_of_a_scale_are_as_long_as_their_seconds():
     assert tuned == pytest.approx([7 * plain[0]] * len(tuned), rel=0.02)
 
 
-def test_bar_longer_than_the_next_by_twice_is_cut_and_says_so():
-    groups = where.epochs(cells.of_study(FLAGSHIP))
-    cut = [bar for group in groups for bar in group.bars if bar.total.endswith(", cut")]
-    (bar,) = cut
-    assert bar.link == "#cell-plain-dp-2-32"
-    assert [part.title[:4] for part in bar.parts if str(part.kind).endswith("cut")] == ["GPU "]
-    assert sum(part.width for part in bar.parts) < 100
-    assert not where.epochs(cells.of_study(FLAGSHIP).iloc[:0])
-
-
 def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
     group = next(one for one in where.kernels(TUNED) if one.heading.startswith("tuned, 1 × 128"))
     rows = TUNED.step_classes.query("gpus == 1 and batch_size == 128")

@@ -49,14 +49,6 @@ def test_delay_has_the_interval_between_runs():
     assert found == pytest.approx([0.012, 0.012 - 0.0127062, 0.012 + 0.0127062], 1e-4)
 
 
-def test_delay_is_not_changed_by_a_steady_slowdown():
-    """Blocks A B B A A B B A, each 0.01 s longer than the one before, in 10 steps."""
-    blocks = {"seconds": (0, 3, 4, 7), "seconds_without_exchange": (1, 2, 5, 6)}
-    rank = {"rank": 0, "iterations": 10, "samples": 2560}
-    rank |= {name: [1.0 + 0.01 * place for place in places] for name, places in blocks.items()}
-    assert delay(run(in_memory=[rank]))[0] == pytest.approx(0)
-
-
 def cost(*runs):
     return costs(list(runs)).iloc[0]
 

@@ -109,12 +109,6 @@ def test_trace_events_are_cut_where_they_cross():
     assert [event["ts"] for event in found] == [0.0, 0.0, 4.832, 4.0]
 
 
-def test_a_step_that_takes_too_many_bytes_is_not_kept(tmp_path):
-    names = np.random.default_rng(0).bytes(TRACE_BYTES).hex()
-    supervisor.write_trace(tmp_path / "trace.json.gz", [{"ph": "M", "name": names}])
-    assert not list(tmp_path.iterdir())
-
-
 def test_ranks_measure_until_the_slowest_is_steady(images, tmp_path, monkeypatch, double):
     """Rank 1 says that epochs 1 to 3 take 11 to 13 ms, and all others 13 ms; rank 0 says 10."""
     limits = {"max-measured-seconds": 0.6, "measured-seconds": 0.01}
