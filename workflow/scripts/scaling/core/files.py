@@ -12,7 +12,7 @@ from typing import Any
 from scaling.core.errors import UserError
 
 LOG_LINE, LOG_BYTES = 2_000, 1_000_000
-"""Maximum characters of one line of a log, and maximum bytes of a log."""
+"""Maximum characters of a line that is kept, and maximum bytes of a log."""
 
 
 @contextmanager
@@ -48,20 +48,15 @@ def log_end(source: Path) -> str:
 
 
 def bound_log(log: Path) -> None:
-    """Cut a log in place: lines at `LOG_LINE` characters, and its middle if above `LOG_BYTES`."""
-    size = log.stat().st_size
-    with log.open("rb") as file:
-        text = file.read(min(size, LOG_BYTES))
-        if size > LOG_BYTES:
-            half = LOG_BYTES // 2
-            file.seek(size - half)
-            left_out = f"\n… {size - LOG_BYTES:,} bytes of this log are left out here …\n"
-            text = text[:half] + left_out.encode() + file.read()
-    lines = text.decode(errors="replace").replace("\r", "\n").split("\n")
-    cut = (one if len(one) <= LOG_LINE else f"{one[:LOG_LINE]} … (cut)" for one in lines)
-    bounded = "\n".join(cut)
-    if size > LOG_BYTES or bounded.encode() != text:
-        write_text(log, bounded)
+    """Cut out the middle of a log that is larger than `LOG_BYTES`."""
+    left_out = log.stat().st_size - LOG_BYTES
+    if left_out > 0:
+        with log.open("rb") as file:
+            start = file.read(LOG_BYTES // 2)
+            file.seek(left_out, os.SEEK_CUR)
+            both = start, file.read()
+        note = f"\n… {left_out:,} bytes of this log are left out here …\n"
+        write_text(log, note.join(part.decode(errors="replace") for part in both))
 
 
 def write_json(target: Path, document: Any) -> None:

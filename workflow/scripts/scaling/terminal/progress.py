@@ -47,7 +47,7 @@ class Progress(logging.Handler):
         self._warned: list[str] = []
         self._waits_for = waits_for
         self._here = self._on_cpu = False
-        """Whether jobs start on this machine, and whether their times are those of its CPU."""
+        """Whether jobs start on this machine, and whether they are timed on its CPU."""
         self._lacks = ""
         """Why this machine could not run the measurements of a dry run."""
         logger = logging.getLogger("snakemake.logging")
@@ -127,26 +127,21 @@ class Progress(logging.Handler):
             yield self._images
 
     def _plan(self) -> str:
-        """Return a dry run's plan: measurements to make, and their estimated duration."""
+        """Return a dry run's plan: numbers of measurements and jobs, and the estimated time."""
         places = [place for own in self._places.values() for place in own]
         derived = fmt.plural(len(self._jobs) - len(self._places), "job")
         derived += " for tables, figures and report"
         if not places:
             return f"This would run {derived}."
-        runs = [place for place in places if place.name == "run.json"]
-        gpus = sorted({int(place.parts[3][5:]) for place in runs})
-        on_cpu = self._config["device"] == "cpu" or (self._on_cpu and not self._lacks)
-        device = "CPU processes" if on_cpu else "GPUs"
-        guessed = [self._estimates.seconds(place) for place in places].count(None)
-        total = f"about {state.duration(self._estimates.total(places))} one after another"
-        total += f" ({len(places) - guessed} as measured here, {guessed} guessed at their mean)"
-        if guessed == len(places):
-            total = "how long that takes is known once some are measured"
-        lines = [fmt.plural(len(places) - len(runs), "other measurement"), derived, total]
-        if runs:
-            trainings = f"{fmt.plural(len(runs), 'training')} on {', '.join(map(str, gpus))}"
-            lines = [f"{trainings} {device}", *lines]
-        return "This would run " + ";\n  ".join(lines) + "." + self._lacks
+        runs = sum(place.name == "run.json" for place in places)
+        counts = [fmt.plural(runs, "training")] * bool(runs)
+        counts.append(fmt.plural(len(places) - runs, "other measurement"))
+        known = [place for place in places if self._estimates.seconds(place)]
+        total = "how long that takes is known once some are measured"
+        if known:
+            total = f"about {state.duration(self._estimates.total(places))} one after another"
+            total += f" ({len(known)} as measured here, {len(places) - len(known)} guessed)"
+        return "This would run " + ";\n  ".join([*counts, derived, total]) + "." + self._lacks
 
     def _finished(self, number: int) -> None:
         """Print one line about a finished measurement, and the estimated remaining time."""
@@ -165,10 +160,9 @@ class Progress(logging.Handler):
         due = [place for job in self._places.keys() - {*self._done} for place in self._places[job]]
         # Jobs may run at the same time, and take time besides.
         pace = (time.monotonic() - self._start) / (self._estimates.total(done) or 1)
-        guessed = [self._estimates.seconds(place) for place in due].count(None)
-        likely = due and (2 * guessed <= len(due) or 2 * len(self._done) >= of)
-        left = f", about {state.duration(pace * self._estimates.total(due))} left" if likely else ""
-        say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left}")
+        left = f", about {state.duration(pace * self._estimates.total(due))} left"
+        known = due and 2 * len(self._done) >= of
+        say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left if known else ''}")
 
     def _warn(self, place: Path) -> None:
         """Print a machine check's findings in one line, once for all checks with equal findings."""
