@@ -84,8 +84,8 @@ class Synchronization(types.Record):
     parameters: types.Options
     model: Annotated[dict[str, types.Whole], Len(3, 3)]
     """Keys `parameter_bytes`, `buffer_bytes` and `widest_norm` (channels of the widest norm)."""
-    permutations: list[types.Row]
-    """Orders of images that samplers draw, per rank and epoch (`synchronization.worker`)."""
+    permutations: NotRequired[list[types.Row]]
+    """Orders of samplers outside trainings, before version 8.2."""
     steps: list[types.Row]
     """Messages of recorded training steps, by strategy; step 0 is before training."""
     trainings: list[types.Row]
@@ -118,8 +118,8 @@ class VariantRecord(types.Record):
     """Class indices of all test images, encoded as text by `core.paired_accuracy.encode`."""
     packed_bytes: types.Positive
     float32_bytes: types.Positive
-    exactness: Annotated[dict[Literal["logits", "differing"], types.Whole], Len(2, 2)] | None
-    """Number of logits computed both in integers and in floats, and how many of them differ."""
+    exactness: NotRequired[types.Row | None]
+    """Numbers of logits computed in integers and in floats, and of differing ones (before 8.2)."""
     input: types.Row | None
     """Quantization of input images: `scale` (levels per unit) and `range`."""
     layers: Annotated[list[types.Row], Len(1)]
