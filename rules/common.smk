@@ -53,7 +53,7 @@ with refused():
     from scaling.tables.schema import StudyFiles
     from scaling.terminal.progress import Progress
 
-    TO_SAY = preflight.accept(config, REPLAY)
+    preflight.accept(config, REPLAY)
 
 # Measurements are below RECORDS and DATASET, everything derived from them below RESULTS.
 RECORDS, RESULTS, LOGS = "results", "results", "logs"
@@ -89,12 +89,16 @@ IMAGES = {
 # Of each repeat. Repeating it (-R machine_check) outdates no measurement.
 CHECKED = {"machine": ancient(JOBS.machine_check)}
 
-with refused():
-    if preflight.begin(workflow, config, TO_SAY, "" if REPLAY else IMAGES["manifest"]):
+if workflow.is_main_process:
+    with refused():
+        if not REPLAY:
+            preflight.check_images(config, Path(IMAGES["manifest"]))
         waits_for = partial(lease.waits_for, config["device"])
         PROGRESS = Progress(
             workflow, config, RECORDS, RESULTS, IMAGES["dataset"], waits_for
         )
+else:
+    preflight.end_at_sigterm()
 
 
 onstart:

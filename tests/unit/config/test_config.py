@@ -112,13 +112,15 @@ FUSED, LAST = ("recipes.tuned.fused_norms", True), ("recipes.tuned.channels_last
 MINE = ("recipes.mine", {"command": "train {gpus}"})
 TIMED = [("time_to_accuracy.recipe", "mine"), ("parts", ["time_to_accuracy"])]
 VIT, BF16 = ("model.name", "vit_b_16"), ("recipes.plain.bf16_compression", True)
-GAMMA = ("recipes.tuned.zero_gamma", True)
+GAMMA, TIMING = ("recipes.tuned.zero_gamma", True), ("parts", ["scaling"])
 SHARDED, MUON = ("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1)
 ZERO1 = ("grid.strategies", ["ddp", "zero1"])
 UNFIT = [
     ([TUNED, FUSED, LAST], "fused_norms is true, which needs a GPU: this is a CPU", GPU),
     ([TUNED, FUSED, GPU], "fused_norms is true and channels_last is false", LAST),
-    ([TUNED, GAMMA, VIT], "zero_gamma is true for vit_b_16", (GAMMA[0], False)),
+    ([TUNED, GAMMA, VIT, TIMING], "zero_gamma is true for vit_b_16", (GAMMA[0], False)),
+    ([VIT], "parts has accuracy, of resnet18-cifar alone", TIMING),
+    ([("dataset.image_size", 64)], "parts has int8, of images of 32 × 32 pixels", TIMING),
     (
         [("machine.gpus_per_node", 4), ("grid.gpus", [6])],
         r"grid.gpus has \[6\]",
@@ -181,21 +183,6 @@ def test_absent_or_empty_plugin_is_named(tmp_path):
             config.check(changed(("plugins", [str(tmp_path / name)])))
 
 
-def test_other_models_skip_large_batches_and_part_b():
-    document = shipped("demo.yaml")
-    assert config.drop_unsupported(document) == [] and document == config.requested(
-        shipped("demo.yaml")
-    )
-    document["model"]["name"], document["dataset"]["image_size"] = "resnet50", 224
-    said = [one.split(" are ")[0].split(" is ")[0] for one in config.drop_unsupported(document)]
-    assert said == ["techniques for large batches", "Part B"]
-    assert document["parts"] == ["scaling", "proofs"]
-    config.check(document)
-    alone = document | {"parts": ["int8"]}
-    with pytest.raises(UserError, match="parts has nothing else, but Part B"):
-        config.drop_unsupported(alone)
-
-
 ALONE = {
     "scaling": ["runs", "interconnect", "peaks", "machine"],
     "accuracy": ["convergence"],
@@ -224,7 +211,6 @@ def test_mistakes_in_parts_that_are_off_pass(off, path, value):
 @pytest.mark.parametrize("part", PARTS)
 def test_part_alone_has_no_other_records(part):
     document = changed(("parts", [part]), ("time_to_accuracy.recipe", "tuned"))
-    config.drop_unsupported(document)
     found = stored.records(document)
     assert [kind for kind in found if found[kind]] == ALONE[part]
     config.check(document)

@@ -21,15 +21,16 @@ IMAGES = {"cifar10": 50_000, "digits": 1_500}
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 
 
-def check(config: dict[str, Any], *, reads_images: bool = True) -> None:
-    """Raise UserError with one sentence per mistake: the key, what is wrong, what is allowed.
+def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any]:
+    """Return `config` as `requested` does; UserError with one sentence per mistake.
 
     If `reads_images` is false, the dataset's files and packages of extras may be missing.
     """
     known = _requested(config)
     of_images = (_path, _missing_extras) if reads_images else ()
-    looks = (*of_images, _names, _recipes, _whole_nodes, _large_batches, _variants)
+    looks = (*of_images, _parts, _names, _recipes, _whole_nodes, _large_batches, _variants)
     refuse(chain.from_iterable(look(known) for look in looks))
+    return known.model_dump()
 
 
 def requested(config: dict[str, Any]) -> dict[str, Any]:
@@ -87,22 +88,13 @@ def images_needed(config: dict[str, Any]) -> dict[str, int]:
     return dict(of_part for part, of_part in needed.items() if part in config["parts"])
 
 
-def drop_unsupported(config: dict[str, Any]) -> list[str]:
-    """Drop parts that the model or the images do not allow from `config`; return the reasons.
-
-    UserError if no part is left.
-    """
-    config |= requested(config)
-    parts, messages = config["parts"], []
-    if config["model"]["name"] != LAB_MODEL and "accuracy" in parts:
-        parts.remove("accuracy")
-        messages.append(f"techniques for large batches are left out: they are tried on {LAB_MODEL}")
-    if config["dataset"]["image_size"] != LAB_SIDE and "int8" in parts:
-        parts.remove("int8")
-        messages.append("Part B is left out: its network sees images of 32 × 32 pixels")
-    if not parts:
-        refuse(f"parts has nothing else, but {one} (allowed: add scaling)" for one in messages)
-    return messages
+def _parts(config: Configuration) -> Iterator[str]:
+    """Yield a sentence for each part that the model or the images do not allow."""
+    model, side = config.model.name, config.dataset.image_size
+    if "accuracy" in config.parts and model != LAB_MODEL:
+        yield f"parts has accuracy, of {LAB_MODEL} alone (allowed for {model}: leave it out)"
+    if "int8" in config.parts and side != LAB_SIDE:
+        yield f"parts has int8, of images of {LAB_SIDE} × {LAB_SIDE} pixels (allowed: leave it out)"
 
 
 def _names(config: Configuration) -> Iterator[str]:

@@ -14,27 +14,26 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.config.stored import read_config
+from scaling.core import section
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.records.kind import DATASET
-from scaling.core.section import check_images
 from scaling.launch.lease import SHARE_VARIABLE
 
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 """Environment variables of torchrun and mpirun, which would mislead the measuring processes."""
 
 
-def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
-    """Check `config` (else UserError) and drop unsupported parts; return a sentence for each."""
+def accept(config: dict[str, Any], replayed: Path | None) -> None:
+    """Check `config` (else UserError), and add defaults of keys that it lacks."""
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if (partial := config.get("partial")) in ("true", "false"):
         config["partial"] = partial == "true"
     try:
-        configuration.check(config, reads_images=not replayed)
+        config |= configuration.check(config, reads_images=not replayed)
     except UserError as error:
         used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
         advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
         raise UserError(f"{error}{advice if used else ''}") from error
-    dropped = configuration.drop_unsupported(config)
     if replayed and replayed != stored.RESULTS:
         stored.check(replayed, config)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
@@ -44,38 +43,27 @@ def accept(config: dict[str, Any], replayed: Path | None) -> list[str]:
     compiled = Path("resources/compiled").absolute()
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled))
     os.environ.setdefault("TRITON_CACHE_DIR", str(compiled / "triton"))
-    return dropped
 
 
-def begin(workflow: Any, config: dict[str, Any], sentences: list[str], manifest: str) -> bool:
-    """Print `sentences` and return True in the main Snakemake; return False in a job's process.
+def check_images(config: dict[str, Any], manifest: Path) -> None:
+    """Raise UserError if a launcher started this process, or if the images do not fit the study.
 
-    `manifest` is the path of the dataset's manifest; "" if nothing is trained. UserError if a
-    launcher such as torchrun started this process, or if the images are too few or do not fit the
-    model.
+    `manifest` is the record of the dataset, which may not exist yet.
     """
-    if not workflow.is_main_process:
-        _end_at_sigterm()
-        return False
-    if manifest:
-        if others := [name for name in LAUNCHERS if name in os.environ]:
-            raise UserError(
-                f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
-                "or start without a launcher, as Snakemake starts all processes itself"
-            )
-        there = Path(manifest)
-        described = DATASET.read(there) if there.exists() else {}
-        images = configuration.train_images(config, described)
-        check_images(configuration.images_needed(config), images)
-        model, side = config["model"], config["dataset"]["image_size"]
-        lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
-        if not lab or side != configuration.LAB_SIDE:
-            from scaling.models.check import check  # Imports PyTorch, which takes seconds.
+    if others := [name for name in LAUNCHERS if name in os.environ]:
+        raise UserError(
+            f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
+            "or start without a launcher, as Snakemake starts all processes itself"
+        )
+    described = DATASET.read(manifest) if manifest.exists() else {}
+    images = configuration.train_images(config, described)
+    section.check_images(configuration.images_needed(config), images)
+    model, side = config["model"], config["dataset"]["image_size"]
+    lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
+    if not lab or side != configuration.LAB_SIDE:
+        from scaling.models.check import check  # Imports PyTorch, which takes seconds.
 
-            check(config, there)
-    for sentence in sentences:
-        logger.info(sentence)
-    return True
+        check(config, manifest)
 
 
 def relay_signals() -> None:
@@ -102,7 +90,7 @@ def relay_signals() -> None:
             signal.signal(number, relay)
 
 
-def _end_at_sigterm() -> None:
+def end_at_sigterm() -> None:
     """Make SIGTERM end this process, the Snakemake of a job, even if a handler is set later."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
