@@ -56,7 +56,7 @@ BIG = "clean,ddp,resnet18-cifar,11173962,1,{},ok,16.000,15.800,1,,,,5,15.9,16.1\
 REMARKS = [
     (WITHOUT_512, {}, {"unchecked": [*NO_512] * 2}),
     (CLEAN.replace(MODEL, "net,"), {}, {"unchecked": CELLS}),
-    (CLEAN.replace(",ddp,", ",dp,"), {}, {"ring_for_dp": CELLS}),
+    (CLEAN.replace(",ddp,", ",dp,"), {}, {}),
     # T(N,b) - 17.8/N, T(N,b) - 16.8/N: no other time without loading is there.
     (
         WHOLE,

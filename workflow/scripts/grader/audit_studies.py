@@ -18,7 +18,7 @@ import pandas as pd
 from grader import pages
 from grader.judge import judge
 from grader.pages import COLUMNS, Judged
-from grader.study import CIFAR10_TRAIN_IMAGES, read_folder, tables, timings, wanted
+from grader.study import CIFAR10_TRAIN_IMAGES, read_folder
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError, printable, program
@@ -52,6 +52,15 @@ class Submission:
         )
 
 
+KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
+"""Endings of files that may hold a table."""
+
+
+def wanted(path: Path) -> bool:
+    """Return whether a path is not a hidden or temporary file of a file manager or an editor."""
+    return not path.name.startswith((".", "~$", "__MACOSX"))
+
+
 def paths(names: list[str]) -> list[Path]:
     """Return the paths of names or glob patterns, of which one string may hold several."""
     listed: list[Path] = []
@@ -65,10 +74,12 @@ def paths(names: list[str]) -> list[Path]:
 
 def _inside(path: Path) -> list[Path]:
     """Return `path` if it is a file or has a table of timings, else the tables in and below it."""
-    if not path.is_dir() or timings(path).exists() or timings(path).is_symlink():
+    timings = path / "timings.csv"
+    if not path.is_dir() or timings.exists() or timings.is_symlink():
         return [path]
-    folders = sorted(one for one in path.iterdir() if one.is_dir() and wanted(one))
-    return tables(path) + [one for folder in folders for one in _inside(folder)]
+    every = sorted(filter(wanted, path.iterdir()))
+    files = [one for one in every if one.is_file() and one.suffix.lower() in KINDS]
+    return files + [one for folder in every if folder.is_dir() for one in _inside(folder)]
 
 
 def read(path: Path, images: int, form: str = "") -> Submission:

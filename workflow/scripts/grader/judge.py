@@ -23,11 +23,7 @@ LEAST = 3
 """Least number of figures that a slip has to explain, of which two differ."""
 WHOLE, TRIED, LARGE = 1.6, 40, 500
 """Gain in evidence of a whole column; most values of M or B; most cells to look for gaps in."""
-ALIKE = {"sent": "ring"}
 SLIPS = read_config(Path(__file__).with_name("slips.yaml"))
-PARTS = ["compute", "communication"]
-MEASURED = [*PARTS, "bandwidth"]
-"""Quantities that do not follow from the times if a trace gave the parts of the epoch."""
 
 
 @dataclass
@@ -72,20 +68,19 @@ class Judgement:
 def judge(study: Study, images: int) -> Judgement:
     """Return a judgement on each figure and time of a study.
 
-    Batch sizes are per GPU unless their header says otherwise, or says nothing and more figures
-    follow if batch sizes are of all GPUs together.
+    Batch sizes are per GPU, unless their header says or most figures show that they are of all
+    GPUs.
     """
-    judgement = _judged(study, images)
-    sizes = study.rows["batch_size"] / study.rows["gpus"]
+    judgement, sizes = _judged(study, images), study.rows["batch_size"] / study.rows["gpus"]
     unsaid = not (study.batch_stated or study.global_batch) and (sizes == sizes.round()).all()
     if judgement.figures["wrong"] and unsaid:
         other = replace(study, rows=study.rows.assign(batch_size=sizes.astype(int)))
         again = _judged(other, images)
-        fewer = again.figures["wrong"] < judgement.figures["wrong"]
-        if fewer and again.figures["right"] > judgement.figures["right"] + 2:
-            judgement = again
+        if again.figures["right"] > judgement.figures["right"] + 2:
             cells = of_strategy(other, study.strategies[0], images)
-            judgement.findings.append(Finding("batch_of_all", cells, cells.several))
+            again.findings.append(Finding("batch_of_all", cells, cells.several))
+            judgement = again
+    judgement.findings = [one for one in judgement.findings if one.place.any()]
     judgement.findings.sort(key=lambda one: SEVERITIES.index(one.severity))
     return judgement
 
@@ -94,86 +89,84 @@ def _judged(study: Study, images: int) -> Judgement:
     judgement = Judgement()
     for strategy in study.strategies:
         cells = of_strategy(study, strategy, images)
-        _judge_figures(judgement, study, cells)
+        _judge_figures(judgement, cells)
         for name in (name for name, slip in SLIPS.items() if "when" in slip):
             place, *shown = map(cells.evaluate, SLIPS[name]["when"])
             cells.names[f"is_{name}"] = place = np.broadcast_to(place, len(cells.gpus))
             judgement.findings.append(Finding(name, cells, place, *shown))
         judgement.findings += _missing(cells)
-    judgement.findings = [one for one in judgement.findings if one.place.any()]
     return judgement
 
 
-def _judge_figures(judgement: Judgement, study: Study, cells: Cells) -> None:
+def _judge_figures(judgement: Judgement, cells: Cells) -> None:
     """Add the findings on the figures of one strategy, and the number of figures per verdict."""
-    each = verdicts(cells)
-    for name, place in _opened(study, cells, each).items():
-        each[name].opened = place
-    causes = dict[str, list[Finding]]()
+    each, causes = verdicts(cells), dict[str, list[Finding]]()
+    _open_parts(cells, each)
     for name, one in each.items():
-        causes[name] = [] if study.measured and name in MEASURED else named(cells, one)
-        for cause in causes[name]:
-            one.explained = one.explained | cause.place
-    time = UNKNOWN + cells.several if study.measured else _other_time(cells, each)
+        causes[name] = named(cells, one)
+        one.explained = np.logical_or.reduce([one.explained, *(x.place for x in causes[name])])
+    time, beside = _other_time(cells, each)
     judgement.findings.append(
         Finding("time_contradicted", cells, time.known, cells.names["T"], time)
     )
-    beside = time.known | np.isin(cells.batch, cells.batch[time.known & ~cells.several])
     timed = cells.names["T"].known & cells.several & cells.own
     for name, one in each.items():
-        there, left = one.printed.known, one.unexplained & ~beside
-        wrong, doubt = left | one.explained, one.opened & ~one.explained
-        near, unsure = left & one.printed.near(one.right), there & (one.open | doubt) & ~wrong
-        places = {"nearly": near, "unexplained": left & ~near, "open": doubt}
-        places |= {"blank_figure": timed & ~there & there.any()} | one.remarks()
-        about: Any = (one.printed, one.right, name)
+        there, left = one.printed.known, one.wrong & ~one.explained & ~beside
+        wrong, near = left | one.explained, left & one.printed.near(one.right)
+        places = {"nearly": near, "unexplained": left & ~near, "open": one.opened & ~one.explained}
+        places |= {"blank_figure": timed & ~there & there.any(), "unchecked": one.open}
         judgement.findings += causes[name]
-        judgement.findings += [Finding(of, cells, place, *about) for of, place in places.items()]
-        reason = FORMULAS["unchecked"].get(name, "no time, or no T(1,b), stands beside it")
-        about = (one.printed, UNKNOWN, name, reason)
-        judgement.findings.append(Finding("unchecked", cells, one.open, *about))
+        judgement.findings += [
+            Finding(cause, cells, place, one.printed, one.right, name)
+            for cause, place in (places | one.remarks).items()
+        ]
+        unsure = (one.open | one.opened) & ~wrong
         counts = {"right": there & ~wrong & ~unsure, "wrong": wrong, "not checked": unsure}
         judgement.figures.update({word: int(place.sum()) for word, place in counts.items()})
 
 
-def _opened(study: Study, cells: Cells, each: dict[str, Verdict]) -> dict[str, np.ndarray]:
-    """Return where wrong figures of compute and communication may still be right.
+def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
+    """Set `opened` for compute and communication that may be right although they seem wrong.
 
-    Both may derive from a training time on one GPU that no table has, if all N imply the same
-    time. Or both were measured: they add up to the time, and most do not follow from T(1,b).
+    Both may derive from a training time on one GPU that no table has: all N imply the same time.
+    Or both were measured: they add up to the time, and none is below zero.
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
-    if study.measured:
-        return {name: each[name].wrong for name in MEASURED}
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
     short = (single.low <= names["T1"].high * 1.02) & (single.high > 0) & ~names["W1"].known
-    likely = single.high > names["T1"].low / 2
-    place = short & cells.several & (compute.wrong | comm.wrong) & ~compute.agrees
-    same = place & False
-    for size in np.unique(cells.batch[place]):
-        one = place & (cells.batch == size)
-        several = (len(np.unique(cells.gpus[one])) > 1) | likely
-        same |= one & several & (single.low[one].max() <= single.high[one].min())
+    doubt = cells.several & (compute.wrong | comm.wrong) & ~compute.agrees
+    same = doubt & False
+    for size in np.unique(cells.batch[doubt]):
+        one = doubt & (cells.batch == size)
+        same[one] = (one.sum() > 1) & (single.low[one].max() <= single.high[one].min())
     parts = compute.printed + comm.printed
-    whole = parts.meets(names["T"])
-    adds = whole | parts.meets(names["W"]) | (parts + names["loading"]).meets(names["T"])
+    adds = parts.meets(names["T"]) | parts.meets(names["W"])
+    adds |= (parts + names["loading"]).meets(names["T"])
     both = parts.known & (names["T"].known | names["W"].known) & cells.several
-    measured = both.sum() > 1 and adds[both].all() and 2 * compute.agrees[both].sum() <= both.sum()
-    return {name: each[name].wrong & (same | place & whole | measured) for name in PARTS}
+    measured = both.sum() > 1 and (adds & (comm.printed.high >= 0))[both].all()
+    alone = doubt & short & (single.high > names["T1"].low / 2)
+    for one in (compute, comm):
+        one.opened = one.wrong & np.where(same, short, measured | alone)
 
 
-def _other_time(cells: Cells, each: dict[str, Verdict]) -> Interval:
-    """Return times on which two or more figures agree, where none fits the printed time."""
+def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:
+    """Return times on which two or more figures agree, where none fits the printed time.
+
+    Return also where figures are of such a time.
+    """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
-    doubtful = np.logical_or.reduce([one.unexplained for one in each.values()])
-    figures: Any = {name: UNKNOWN.where(one.explained, one.printed) for name, one in each.items()}
-    implied_by = [
-        np.stack([cells.evaluate(text, **figures).ends for text in FORMULAS["times"][of]], axis=1)
-        for of in ("one", "several")
-    ]
+    doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])
+    figures: Any = {
+        name: UNKNOWN.where(one.explained | one.opened, one.printed) for name, one in each.items()
+    }
+    implied_by = {
+        several: np.stack([cells.evaluate(text, **figures).ends for text in texts], axis=1)
+        for several, texts in zip((False, True), FORMULAS["times"].values(), strict=True)
+    }
+    beside = doubtful & False
     for i, several in enumerate(cells.several):
         column = [i] if several else cells.several & (cells.batch == cells.batch[i])
-        implied = implied_by[int(several)][:, :, column].reshape(2, -1)
+        implied = implied_by[several][:, :, column].reshape(2, -1)
         implied = implied[:, ~np.isnan(implied[0])]
         low, high = implied[0].max(initial=-np.inf), implied[1].min(initial=np.inf)
         agree = implied.shape[1] > 1 and low <= high * (1 + 1e-9)
@@ -181,8 +174,8 @@ def _other_time(cells: Cells, each: dict[str, Verdict]) -> Interval:
         fits = Interval(implied).meets(Interval(time.ends[:, [i]])).any()
         # A shorter one on one GPU may be a training time.
         if agree and not fits and (several or low > time.high[i]):
-            ends[:, i] = low, high
-    return Interval(ends)
+            ends[:, i], beside[column] = (low, high), True
+    return Interval(ends), beside
 
 
 def _missing(cells: Cells) -> Iterator[Finding]:
@@ -249,20 +242,16 @@ def _readings(
 ) -> Iterator[tuple[tuple[str, str], Interval]]:
     """Yield slips, each with its rule, and all figures with it; those that meet no figure not."""
     for text, _ in formulas(one.quantity):
-        formula = re.sub(r"part\((.*)\)$", r"\1", text)
-        parts = set(re.findall(r"\b[A-Za-z]\w*", formula))
-        if not cells.names["K"].known.any():
-            parts -= {"K"}  # Without a number of bytes none can be wrong.
+        parts = set(re.findall(r"\b[A-Za-z]\w*", text))
         for slip, part, change, numbers in _changes(cells):
             whole = part in (one.quantity, "any")
-            for name in [part] if whole else sorted(parts & {part, ALIKE.get(part)}):
-                for time in times(formula + change) if change != one.quantity else "":
-                    right = cells.evaluate(name if name in parts else formula, time)
-                    values = cells.evaluate(change, time, value=right, **numbers)
-                    if name in parts:
-                        values = cells.evaluate(formula, time, **{name: values})
-                    if (one.printed.meets(values) & suspects).any():
-                        yield slip, values
+            for time in times(text + change) if (whole or part in parts) else "":
+                right = cells.evaluate(text if whole else part, time)
+                values = cells.evaluate(change, time, value=right, **numbers)
+                if not whole:
+                    values = cells.evaluate(text, time, **{part: values})
+                if (one.printed.meets(values) & suspects).any():
+                    yield slip, values
 
 
 def _changes(cells: Cells) -> Iterator[tuple[tuple[str, str], str, str, dict[str, int]]]:

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
-from grader.tables import TEMPLATE, Record, Tables, read
-from grader.words import WORDS, Figure, figure, head, named
+from grader.tables import Record, Tables, read
+from grader.words import Figure, figure, head, named
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -19,13 +19,10 @@ from scaling.core.section import Section
 
 CIFAR10_TRAIN_IMAGES = 50_000
 MOST_STUDIES = 100
-KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
-"""Endings of files that may hold a table."""
 NOT_STATED = "not stated"
-TIMES = ["epoch", "training", "loading", "least", "most", "rate", "bytes", "iterations"]
-TIMES += ["elsewhere"]
 FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth"]
-VALUES = [*TIMES, *FIGURES]
+VALUES = ["epoch", "training", "loading", "least", "most", "rate", "bytes", "iterations"]
+VALUES += ["elsewhere", *FIGURES]
 FORMULAS = read_config(Path(__file__).with_name("formulas.yaml"))
 CELL = ["strategy", "gpus", "batch_size"]
 GROUPS = ["study", "hardware", "model", "recipe"]
@@ -33,24 +30,20 @@ GROUPS = ["study", "hardware", "model", "recipe"]
 
 
 class Description(Section):
-    """An entry of studies.yaml: what is known of a study besides its tables.
-
-    If `ring`, DataParallel sends the bytes of a ring.
-    """
+    """An entry of studies.yaml: what is known of a study besides its tables."""
 
     title: str = ""
     hardware: str = NOT_STATED
     units: str = NOT_STATED
     doubts: list[str] = Field(default_factory=list)
-    ring: bool = False
 
 
 @dataclass(frozen=True)
 class Study:
     """A study as printed; `rows` has a `Figure` or None per configuration and quantity.
 
-    `notes`: what was not read; `parameters`: low, high.
-    `global_batch`: headers give the batch of all GPUs; `measured`: a trace gave time parts.
+    `notes` say what was not read. `parameters` are the lowest and highest number that round to the
+    printed one. `global_batch`: batch sizes are of all GPUs; `batch_stated`: headers say of which.
     """
 
     name: str
@@ -61,8 +54,6 @@ class Study:
     parameters: tuple[float, float] | None = None
     global_batch: bool = False
     batch_stated: bool = True
-    measured: bool = False
-    template: bool = False
 
     @property
     def strategies(self) -> list[str]:
@@ -84,30 +75,12 @@ def read_folder(path: Path) -> list[Study]:
     """
     if path.is_file():
         return read_file(path)
-    studies, again, yaml = read_file(timings(path)), path / "batch_sweep.csv", path / "studies.yaml"
-    if again.exists():
-        raise UserError(f"{again} is not read; {TEMPLATE}, in timings.csv for its times too")
+    studies, yaml = read_file(path / "timings.csv"), path / "studies.yaml"
     entries = read_config(files.regular(yaml, within=path)) if yaml.exists() else {}
     for name, entry in entries.items():
         of = Description.of(entry, f"description of {name} in {yaml}")
         studies = [replace(x, description=of) if x.name == name else x for x in studies]
     return studies
-
-
-def timings(folder: Path) -> Path:
-    """Return the path of the folder's table named `timings`, by default timings.csv."""
-    names = (path for path in tables(folder) if path.stem.lower() == "timings")
-    return next(names, folder / "timings.csv")
-
-
-def tables(folder: Path) -> list[Path]:
-    """Return the files in a folder that may contain a table, sorted."""
-    return [one for one in sorted(folder.iterdir()) if one.suffix.lower() in KINDS and wanted(one)]
-
-
-def wanted(path: Path) -> bool:
-    """Return whether a path is not a hidden or temporary file of a file manager or an editor."""
-    return not path.name.startswith((".", "~$", "__MACOSX"))
 
 
 def read_file(path: Path) -> list[Study]:
@@ -116,17 +89,13 @@ def read_file(path: Path) -> list[Study]:
     _complete(file)
     frame = pd.DataFrame(file.records, columns=GROUPS, dtype=object).fillna("")
     # What only some tables name, as the network above them, holds for the others.
-    stated = frame.replace("", None)
-    within = stated.groupby(frame["study"]).nunique().max()
+    within = frame.replace("", None).groupby(frame["study"]).nunique().max()
     varied = [name for name in GROUPS[1:] if within[name] > 1]
     groups = frame.groupby(["study", *varied], sort=False)
     if len(groups) > MOST_STUDIES:
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; split the file")
-    heads = [*file.heads, head(file.text)]
-    per_gpu = any(re.search("per|/|local", one.text) for one in heads if one.batch)
-    traced = any(re.search("trace|profil|exposed|idle|messages", one.words) for one in heads)
-    stem = path.parent.name if path.stem.lower() == "timings" else path.stem
-    studies = list[Study]()
+    stem = path.parent.name if path.stem == "timings" else path.stem
+    heads, studies = [*file.heads, head(file.text)], list[Study]()
     for _, group in groups:
         of = {name: ", ".join(sorted({*map(str, group[name])} - {""})) for name in GROUPS}
         name = "-".join(filter(None, (of[name] for name in ("study", *varied)))) or stem
@@ -139,9 +108,7 @@ def read_file(path: Path) -> list[Study]:
                 model=of["model"] or NOT_STATED,
                 parameters=_parameters(records, file.text),
                 global_batch=all(one["global"] for one in records),
-                batch_stated=per_gpu,
-                measured=traced,
-                template=bool(of["study"]),
+                batch_stated=any(re.search("per|/|local", one.text) for one in heads if one.batch),
                 notes=file.notes,
             )
         )
@@ -155,44 +122,34 @@ def read_file(path: Path) -> list[Study]:
 
 def _complete(file: Tables) -> None:
     """Set strategy, recipe, GPUs and batch size per GPU in the records of a file."""
-    known = "|".join(WORDS["strategies"].values())
     for one in file.records:
-        text = one["strategy"].lower()
-        alone = re.sub(known + r"|\(.*\)|pytorch|torch|nn\.|\s", "", text)
-        one["strategy"] = text if alone else named("strategies", text)
-    strategies = {one["strategy"] for one in file.records} - {""}
-    strategies = strategies or {named("strategies", file.text)}
-    # A single statement holds for the whole file.
-    only = min(strategies) if len(strategies) == 1 else ""
-    for one in file.records:
-        words, _, strategy = str(one.get("recipe") or "").partition("/")
-        stated = named("strategies", words) or strategy.strip().lower()
-        one["strategy"] = stated or one["strategy"] or only
-        if stated:
-            words = re.sub(r"(?i)\b\w*(?:ddp|fsdp|dp)\w*\b|[·,]", "", words)
-        one["recipe"] = words.strip()
+        # Our tables name a configuration `plain/ddp`.
+        recipe, _, strategy = str(one.get("recipe") or "").partition("/")
+        text = (strategy or one["strategy"]).strip().lower()
+        short = re.sub(r"\(.*\)|pytorch|torch|nn\.|\s", "", text)
+        one |= {"strategy": named("strategies", short) or text, "recipe": recipe}
         one["global"] = "batch_size" not in one
         if one["global"]:
             one["batch_size"] = max(1, round(one["global_batch"] / one["gpus"]))
+    # A single statement holds for the whole file.
+    stated = {one["strategy"] for one in file.records} - {""}
+    stated = stated or {named("strategies", file.text.lower(), within=True)}
+    for one in file.records if len(stated) == 1 else ():
+        one["strategy"] = one["strategy"] or min(stated)
 
 
 def _parameters(records: list[Record], text: str) -> tuple[float, float] | None:
-    """Return the range of numbers of parameters that round to the printed one; None if missing.
-
-    The name of a model of formulas.yaml states its number.
-    """
+    """Return the range of numbers of parameters that round to the printed one; None if missing."""
     # The comma may have been a separator of fields.
     words = re.search(
         r"((?:\d{1,3}(?:[ ,]\d{3})+|[\d.]*\d) ?[kKM]?) (?:million )?(?:trainable )?param", text
     )
-    stated = next((str(one["parameters"]) for one in records if one.get("parameters")), "")
     number = re.sub(r" (?=\d)", ",", words[1]) if words else ""
-    shown = figure(stated or number, head("parameters"))
-    known = {FORMULAS["parameters"].get(one.get("model")) for one in records} - {None}
-    if not shown and len(known) == 1:
-        shown = Figure(known.pop(), 1.0)
-    around = shown.unit / 2 if shown and shown.unit > 1 else 0.0
-    return (shown.value - around, shown.value + around) if shown else None
+    stated = next((str(one["parameters"]) for one in records if one.get("parameters")), number)
+    if not (shown := figure(stated, head("parameters"))):
+        return None
+    around = shown.unit / 2 if shown.unit > 1 else 0.0
+    return shown.value - around, shown.value + around
 
 
 def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
@@ -206,15 +163,16 @@ def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
     rows = list[Record]()
     for cell, each in cells.items():
         first, values = each[0], {x: [one[x] for one in each if one.get(x)] for x in VALUES}
+        # Only the template asks how often a time was measured.
+        runs = first.get("count") or ("1" if first.get("study") else None)
         if "run" in first:
             later = {name: every[first["epochs"] :] or every for name, every in values.items()}
             values = {name: [_median(every)] for name, every in later.items() if every}
-        runs = len(each) if "run" in first else first.get("count")
+            runs = str(len(each))
         status = next((one["status"] for one in each if one["status"]), "ok")
-        row: Record = {"status": status, "count": str(runs or "") or None}
-        row |= {name: every[0] for name, every in values.items() if len(set(every)) == 1}
-        rows.append(dict(zip(CELL, cell, strict=True)) | row)
-        if twice := [name for name, every in values.items() if len(set(every)) > 1]:
+        row: Record = {**dict(zip(CELL, cell, strict=True)), "status": status, "count": runs}
+        rows.append(row | {x: every[0] for x, every in values.items() if len({*every}) == 1})
+        if twice := [name for name, every in values.items() if len({*every}) > 1]:
             place = f"{' and '.join(twice)} of {cell[1]} x {cell[2]}; both are left out"
             line = f"line {each[-1]['line']}"
             notes.append(f"{line}: another {place}: a column `run` tells them apart")
