@@ -14,7 +14,7 @@ from scaling.core.records.run import RunRecord, TechniqueRecord
 from scaling.core.statistics import CONFIDENCE, margin
 from scaling.registry.update_rule import Technique
 from scaling.tables import schema
-from scaling.tables.noise import ENDS, Noise
+from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origin
 
@@ -27,6 +27,7 @@ AS_WELL = 0.02
 """A row is as accurate as another if the interval of their difference is above minus this."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
+SPEEDUP = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
 SAME = ["options", "status", "message", "reference", "at_edge"]
 CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
@@ -43,14 +44,12 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
         if record and record["epochs"]:
             planned = record["training"]["warmup_epochs"] + record["training"]["measured_epochs"]
             ranks = pd.DataFrame(record["epochs"])
-            ranks = ranks[ranks["epoch"].le(planned)]
+            ranks = ranks[ranks["epoch"] <= planned]
             for epoch, of_ranks in ranks.groupby("epoch"):
                 # A command that prints no samples has 0.
-                weights = of_ranks["samples"].clip(1)
-                means = {
-                    key: np.average(of_ranks[key].astype(float), weights=weights) for key in MEANS
-                }
-                trained.append({"epoch": epoch, **means})
+                weights, metrics = of_ranks["samples"].clip(1), of_ranks[MEANS].astype(float)
+                means = np.average(metrics, axis=0, weights=weights)
+                trained.append({"epoch": epoch, **dict(zip(MEANS, means, strict=True))})
             trained[-1] |= record["evaluation"] or {}
         hidden = dict.fromkeys(LEARNING[1:]) if shared["status"] == "diverged" else {}
         rows += [shared | row | hidden for row in trained or [{}]]
@@ -68,16 +67,14 @@ def compare_batches(
     `_equal_trainings`.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
-    shown = accuracy.assign(last=last)
-    shown[MEANS] = accuracy[MEANS].where(accuracy["epoch"] == last)
-    cells = shown.groupby(CELL_KEYS)
+    at_last = accuracy[MEANS].where(accuracy["epoch"] == last)
+    cells = accuracy.assign(last=last, **at_last).groupby(CELL_KEYS)
     figures = cells[LEARNING].agg(["mean", "min", "max", "count", "std"])
     figures.columns = figures.columns.map("_".join).str.removesuffix("_mean")
     figures["epoch"] = cells["last"].first()
     table = timing[[*CELL_KEYS, "status"]].merge(figures, how="left", on=CELL_KEYS)
-    table["test_accuracy_count"] = table["test_accuracy_count"].fillna(0)
+    table = table.fillna({"test_accuracy_count": 0})
     table["global_batch_size"] = table["gpus"] * table["batch_size"]
-
     chosen = remedies.loc[remedies["reference"].eq(True), "global_batch"]
     size = next(iter(chosen), REFERENCE_BATCH)
     alone = table[table["gpus"] == 1].assign(other=table["batch_size"] != size)
@@ -111,7 +108,7 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
     Also return its degrees of freedom. (NaN, 0) if no training was repeated.
     """
-    ends = accuracy[accuracy["test_accuracy"].notna()]
+    ends = accuracy.dropna(subset="test_accuracy")
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
     groups = ends["test_accuracy"].groupby(alike)
     freedom = groups.count() - 1
@@ -127,17 +124,14 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     trainings["strategy"] = trainings["strategy"].mask(trainings["gpus"] == 1, "")
-    rows = []
-    for _, runs in trainings.groupby("gpus"):
-        row = dict(runs.iloc[0]) | {"seeds": len(runs), "reached": int(runs["reached"].sum())}
-        for end, how in (("", "median"), ("_min", "min"), ("_max", "max")):
-            row |= dict(runs[SPREAD].agg(how).add_suffix(end))
-        rows.append(row)
-    table, model = schema.frame("trained_to_accuracy", rows), Noise(trainings, "training_seconds")
+    groups, model = trainings.groupby("gpus"), Noise(trainings, "training_seconds")
+    ends = {"": "median", "_min": "min", "_max": "max"}
+    spans = [groups[SPREAD].agg(how).add_suffix(end) for end, how in ends.items()]
+    counts = groups.agg(seeds=("seed", "size"), reached=("reached", "sum"))
+    shared = trainings.drop(columns=[*SPREAD, "reached"]).groupby("gpus").first()
+    table = shared.join([counts, *spans]).reset_index()
     ratios = model.ratios(table.iloc[[0] * len(table)].set_axis(table.index), table)[1:]
-    names = {"ratio": "speedup"} | {end: f"speedup_{end}" for end in ENDS}
-    table = table.drop(columns=[*names.values(), *TEXTS]).join(ratios.rename(columns=names))
-    table = table.fillna(dict.fromkeys(TEXTS, ""))
+    table = table.join(ratios.rename(columns=SPEEDUP)).fillna(dict.fromkeys(TEXTS, ""))
     table["training_seconds"] = model.times(table)["value"]
     return schema.frame("trained_to_accuracy", table)
 
@@ -172,10 +166,8 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
         values: dict[str, Any] = {**record, **(record["result"] or {"runs": []})}
         values["options"] = ", ".join(_changed(record).values())
         values["reference"] = record is reference and _rates_of_plain_sgd(record) > 0
-        rows += [
-            {**values, **run["epochs"][-1], **run, "epochs": len(run["epochs"])}
-            for run in values["runs"]
-        ] or [values]
+        runs = [run | run["epochs"][-1] | {"epochs": len(run["epochs"])} for run in values["runs"]]
+        rows += [values | run for run in runs or [{}]]
     return schema.frame("convergence", rows)
 
 
