@@ -17,6 +17,7 @@ from scaling.tables.schema import StudyTables
 from scaling.tables.timing import Run
 
 EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
+PEAKS = ["peak_flops_per_second", "peak_bytes_per_second"]
 
 
 def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
@@ -98,8 +99,8 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
     messages = tables.communication[[*CELL_KEYS, "messages_seconds"]]
     for own in (costs, messages, machines):
         table = table.merge(own, how="left", on=CELL_KEYS)
-    known = table.astype({"machine": object, "message_bytes": object})
-    known = known.fillna({"sent_share": 1.0, "machine": "", "message_bytes": ""})
+    texts = {"machine": "", "message_bytes": ""}
+    known = table.astype(dict.fromkeys(texts, object)).fillna({"sent_share": 1.0, **texts})
     links = [_link(row, tables.interconnect) for row in schema.rows_of(known)]
     sent = pd.DataFrame(links, table.index, ["bytes", "rate"], float)
     seconds = table["messages_seconds"]
@@ -117,15 +118,13 @@ def _limits(tables: StudyTables) -> pd.DataFrame:
     Values are means over the machines that ran it.
     """
     there = of_machines(tables).merge(tables.costs[[*CELL_KEYS, "precision"]], on=CELL_KEYS)
-    peaks, names = tables.peaks, ["peak_flops_per_second", "peak_bytes_per_second"]
+    peaks, products = tables.peaks, ["machine", "precision"]
     # The largest a cool GPU reached.
-    cool, copies = peaks["state"] == "sprint", peaks["quantity"] == "device_copy"
-    for name, of, on in zip(
-        names, (cool, copies), (["machine", "precision"], ["machine"]), strict=True
-    ):
-        best = peaks[of].groupby(on)["value"].max().rename(name)
-        there = there.merge(best.reset_index(), "left", on)
-    return there.groupby(CELL_KEYS, as_index=False)[names].mean()
+    cool = peaks[peaks["state"] == "sprint"].groupby(products)["value"].max()
+    copies = peaks[peaks["quantity"] == "device_copy"].groupby("machine")["value"].max()
+    there = there.join(cool.rename(PEAKS[0]), on=products)
+    there = there.join(copies.rename(PEAKS[1]), on="machine")
+    return there.groupby(CELL_KEYS, as_index=False)[PEAKS].mean()
 
 
 def utilization(tables: StudyTables) -> pd.DataFrame:
@@ -157,23 +156,25 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     options = {name: ENGINES.find(name).options.model_fields for name in ENGINES.names()}
     loads = table["engine"].isin([name for name in options if "loader_workers" in options[name]])
     wait = wait.where(loads, wait.clip(upper=table["loader_seconds"]))
-    table["loading_share"] = wait / epoch
-    table["exposed_share"] = table["exposed_seconds"] / epoch
-    left = 1 - table[["loading_share", "exposed_share"]].sum(axis=1)
+    loading, exposed = wait / epoch, table["exposed_seconds"] / epoch
+    left = 1 - loading.fillna(0) - exposed.fillna(0)
     computing = (table["compute_seconds"] * of_a_step).clip(upper=left)
-    table["slower_share"] = (computing - used.fillna(0)).clip(lower=0)
-    left = (left - used.fillna(0) - table["slower_share"].fillna(0)).clip(lower=0)
-    besides = (idle - table["loading_share"].fillna(0)).clip(lower=0)
-    table["idle_besides_share"] = besides.clip(upper=left)
-    left -= table["idle_besides_share"].fillna(0)
+    slower = (computing - used.fillna(0)).clip(lower=0)
+    left = (left - used.fillna(0) - slower.fillna(0)).clip(lower=0)
+    besides = (idle - loading.fillna(0)).clip(lower=0, upper=left)
+    left -= besides.fillna(0)
     one = table["gpus"] == 1
-    traced = computing.notna() & (one | table["exposed_share"].notna())
-    table["waiting_share"] = left.where(traced & ~one)
+    traced = computing.notna() & (one | exposed.notna())
     table = table.assign(
         images_per_second=rate,
         flops_per_second_per_gpu=per_gpu,
         utilization=used,
+        loading_share=loading,
+        exposed_share=exposed,
+        slower_share=slower,
         idle_share=idle,
+        idle_besides_share=besides,
+        waiting_share=left.where(traced & ~one),
         unknown_share=left.mask(traced, 0).where(epoch.notna()),
     )
     return schema.arrange("utilization", table)

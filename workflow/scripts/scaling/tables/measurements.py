@@ -20,16 +20,16 @@ GB = 1e9
 """Bytes of one GB (decimal, as in nccl-tests)."""
 SLOW = 0.05
 """A rank is slow if its steps take longer by this fraction; GPUs of a type differ by 1 or 2 %."""
-STEP = ["seconds", "busy_seconds", "compute_seconds", "kernels"]
+STEP = ["seconds", "busy_seconds", "compute_seconds"]
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     """Return a finding for each configuration in which one rank computes slower than all others."""
     findings = []
     for cell, seeds in by_cell(runs):
-        measured = [in_memory(record, ALONE) for record in seeds if record]
+        measured = [in_memory(record, ALONE) for record in seeds if record and cell["gpus"] > 1]
         times = [ranks for ranks in measured if ranks is not None]
-        if len({len(each) for each in times}) != 1 or len(times[0]) < 2:
+        if not times:
             continue
         seconds = np.concatenate(times, axis=1)
         rank = int(np.median(seconds, axis=1).argmax())
@@ -50,11 +50,8 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
         for ranks in read
         if len(ranks) and ranks["iterations"].all()
     ]
-    if not steps:
-        notes = [note for ranks in read if "note" in ranks for note in ranks["note"].dropna()]
-        return {"count": 0, "note": next(iter(notes), "the device's time was not read")}
-    table = pd.DataFrame(steps).rename(columns={"seconds": "step_seconds"})
-    return {**table.median(skipna=False), "count": len(steps), "note": ""}
+    table = pd.DataFrame(steps, columns=STEP).rename(columns={"seconds": "step_seconds"})
+    return {**table.median(skipna=False)}
 
 
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:

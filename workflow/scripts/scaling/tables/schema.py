@@ -22,8 +22,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/timing": f"""{_KEYS} epoch_seconds:interval training_seconds:interval
             loader_seconds count iterations samples message:text runs machines unit:text
             whole:truth""",
-        "{study}/device_time": f"""{_CELL} step_seconds busy_seconds compute_seconds kernels
-            count note:text""",
+        "{study}/device_time": f"{_CELL} step_seconds busy_seconds compute_seconds",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds running_seconds images bytes
             rate reached least_seconds""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
