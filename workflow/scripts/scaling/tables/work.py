@@ -25,41 +25,33 @@ def settle(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return `timing` with units and samples of commands (`recipes`), and a table of warnings.
 
-    Samples become those of all ranks. What a command did not print becomes NaN.
+    Samples become those of all ranks: if a recipe's key `samples` is not set, and N GPUs print 1/N
+    of the samples of one GPU, these are one rank's. What a command did not print becomes NaN.
     """
     of_command = timing["recipe"].isin(list(recipes))
     units = {name: one["unit"] for name, one in recipes.items()}
     table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
     counts = table[PRINTED]
     table[PRINTED] = counts.mask(counts.eq(0).mul(of_command, axis=0))
-    findings, of_rank, without_base = Findings(), set[str](), []
-    for _, cells in table[of_command].groupby(["recipe", "batch_size"], sort=False):
-        base = cells.sort_values("gpus").iloc[0]
-        scope = recipes[base["recipe"]]["samples"]
+    findings = Findings()
+    for recipe, rows in table[of_command].groupby("recipe", sort=False):
+        one = rows[rows["gpus"] == 1].set_index("batch_size")[["samples", "epoch_seconds"]]
+        base, scope = rows[["batch_size"]].join(one, on="batch_size"), recipes[recipe]["samples"]
+        shares = (rows["samples"] * rows["gpus"] / base["samples"])[rows["gpus"] > 1]
+        of_rank = scope is None and abs(shares.median() - 1) <= ALIKE
+        if of_rank or scope == "rank":
+            table.loc[rows.index, "samples"] *= rows["gpus"]
         place: Any
-        for place, row in cells.iterrows():
+        for place, row in rows.iterrows():
             same = {key: row[key] for key in ("recipe", "gpus", "batch_size")}.items()
             records = [one for run, one in runs if one and same <= asdict(run).items()]
             lines = [one["training"].get("epoch_lines", 1) for one in records]
             table.loc[place, "whole"] = whole = bool(lines) and not any(lines)
             messages = [*_doubts(row, whole, records)]
-            more = row["gpus"] / base["gpus"]
-            if scope == "rank":
-                table.loc[place, "samples"] *= row["gpus"]
-            elif pd.notna(row["samples"]) and more > 1 and base["gpus"] == 1:
-                of_one = abs(row["samples"] * more / base["samples"] - 1) <= ALIKE
-                if scaled := of_one and scope is None:
-                    table.loc[place, "samples"] *= row["gpus"]
-                    of_rank.add(row["recipe"])
-                messages += _asks(row, base, scaled, scope)
-            elif base["gpus"] > 1 and scope is None:
-                without_base.append(place)
+            if row["gpus"] > 1 and scope != "rank":
+                messages += _asks(row, base.loc[place], of_rank, scope)
             findings += [dict(row[CELL_KEYS]) | {"message": message} for message in messages]
-    # A batch size that one GPU does not have counts as the recipe's others.
-    alike = table.loc[without_base].query("recipe in @of_rank")
-    table.loc[alike.index, "samples"] *= alike["gpus"]
-    findings += _shared_files(runs)
-    return table, pd.DataFrame(findings)
+    return table, pd.DataFrame(findings + _shared_files(runs))
 
 
 def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
@@ -90,21 +82,22 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
         yield f"steps of rank {ranks.idxmax()} are {slower} longer than the median rank's"
 
 
-def _asks(row: Any, base: Any, scaled: bool, scope: str | None) -> Iterator[str]:
+def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str]:
     """Yield a warning if samples or times on several GPUs do not fit those on one (`base`)."""
-    on, alone = fmt.gpus(row["gpus"]), fmt.gpus(base["gpus"])
-    numbers = f"{row['samples']:,.0f} samples an epoch on {on} and "
-    numbers += f"{base['samples']:,.0f} on {alone}"
-    if scaled:
+    on, more = fmt.gpus(row["gpus"]), row["samples"] / base["samples"]
+    numbers = f"{row['samples']:,.0f} samples an epoch on {on} and {base['samples']:,.0f} on 1 GPU"
+    if pd.isna(more):
+        return
+    if of_rank:
         yield (
             f"{numbers} were printed, so those on {on} are taken for one process's: say which by "
             "the recipe's key samples, rank or all"
         )
-    elif abs(row["samples"] / base["samples"] - 1) > ALIKE:
+    elif abs(more - 1) > ALIKE:
         yield f"{numbers}: the speedup is that of throughput, not of an epoch's seconds"
     elif scope is None and 0.8 < row["epoch_seconds"] / base["epoch_seconds"] < 1.25:
         yield (
-            f"{on} take as long as {alone} for as many samples: if each process trains so many, "
+            f"{on} take as long as 1 GPU for as many samples: if each process trains so many, "
             "set the recipe's key samples to rank, otherwise to all"
         )
 
