@@ -99,5 +99,5 @@ def test_layer_of_zeros_is_refused_and_row_of_zeros_kept(network, images):
 def test_ranges_are_those_after_relu_over_all_batches(network, images):
     found = calibrate(network, images.split(15))
     first = network.relu1(network.conv1(images))
-    assert found["relu1"] == (0, first.max().item())
+    assert found["conv1"] == (0, first.max().item())
     assert found["fc3"][0] < 0 and found[IMAGES] == (images.min(), images.max())

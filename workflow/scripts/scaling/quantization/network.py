@@ -26,11 +26,9 @@ import copy
 import math
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_hook
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
@@ -46,10 +44,8 @@ from scaling.quantization.integers import (
 
 IMAGES = "images"
 """Name of the network's input, beside names of its layers."""
-
-
 Calibration = dict[str, tuple[float, float]]
-"""Smallest and largest output of each module, by the module's name; `IMAGES` for the images."""
+"""Smallest and largest output by layer, after its ReLU if it has one; `IMAGES`: of the images."""
 
 
 def layers(network: nn.Module) -> dict[str, Layer]:
@@ -71,24 +67,21 @@ def observer_points(network: nn.Module) -> dict[str, str]:
 @torch.no_grad()
 def outputs(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
     """Return each module's output on `batch`, by name, and the batch itself as `IMAGES`."""
-    results, names = {IMAGES: batch}, {module: name for name, module in network.named_modules()}
-
-    def keep(module: nn.Module, _inputs: Any, output: Tensor) -> None:
-        results[names[module]] = output
-
-    with register_module_forward_hook(keep):
-        network(batch)
+    results = {IMAGES: batch}
+    for name, module in network.named_children():
+        batch = results[name] = module(batch)
     return results
 
 
 def calibrate(network: nn.Module, batches: Iterable[Tensor]) -> Calibration:
-    """Return the range of each module's outputs over all `batches` [n, 3, 32, 32]."""
-    ranges: Calibration = {}
+    """Return the range of each layer's outputs over all `batches` [n, 3, 32, 32]."""
+    ranges, points = Calibration(), observer_points(network)
     for batch in batches:
-        for name, values in outputs(network, batch).items():
-            low, high = (end.item() for end in torch.aminmax(values))
-            seen = ranges.get(name, (low, high))
-            ranges[name] = min(seen[0], low), max(seen[1], high)
+        values = outputs(network, batch)
+        for name, at in points.items():
+            low, high = (end.item() for end in torch.aminmax(values[at]))
+            least, most = ranges.get(name, (low, high))
+            ranges[name] = min(least, low), max(most, high)
     return ranges
 
 
@@ -125,7 +118,7 @@ class QuantizedLayer(nn.Module):
         largest: float,
     ) -> None:
         super().__init__()
-        self.name, self.input_scale, self.bits = name, input_scale, bits
+        self.input_scale, self.bits = input_scale, bits
         weight, self.scales = round_weights(name, layer, scheme)
         self.accumulator_scale = accumulator = self.scales.flatten() * input_scale
         if "no_product" in scheme.mistakes:
@@ -181,12 +174,13 @@ class QuantizedLayer(nn.Module):
 
 def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
     """Return the layers of an integer network, by name."""
-    return {one.name: one for one in quantized.modules() if isinstance(one, QuantizedLayer)}
+    children = quantized.named_children()
+    return {name: module for name, module in children if isinstance(module, QuantizedLayer)}
 
 
 @torch.no_grad()
-def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn.Module:
-    """Return an integer copy of `network`: modules `quantize` (of images), then `network`.
+def quantize(network: nn.Sequential, scheme: Scheme, calibration: Calibration) -> nn.Sequential:
+    """Return an integer copy of `network`, with a first module `quantize` for the images.
 
     A `QuantizedLayer` replaces each layer with weights. If `scheme.activation_bits` is None, the
     copy has float layers, with weights that were rounded and divided by their scales. UserError if
@@ -198,17 +192,12 @@ def quantize(network: nn.Module, scheme: Scheme, calibration: Calibration) -> nn
             weight, scales = round_weights(name, layer, scheme)
             layer.weight.copy_(weight / scales)
         return copied
-    points, logits = observer_points(network), None if scheme.logits == "float" else 8
+    bits, of_logits = scheme.activation_bits, None if scheme.logits == "float" else 8
     largest = {name: max(map(abs, ends)) for name, ends in calibration.items()}
-    received = images = symmetric_scale(
-        largest[IMAGES], "the calibration images", scheme.activation_bits
-    )
+    received = images = symmetric_scale(largest[IMAGES], "the calibration images", bits)
+    modules = {"quantize": QuantizedImages(images, bits)} | dict(copied.named_children())
     for name, layer in layers(copied).items():
-        bits = logits if name == [*points][-1] else scheme.activation_bits
-        quantized = QuantizedLayer(
-            scheme, name, layer, received, images, bits, largest[points[name]]
-        )
-        copied.set_submodule(name, quantized)
-        received = quantized.passed_scale
-    entrance = QuantizedImages(images, scheme.activation_bits)
-    return nn.Sequential(OrderedDict(quantize=entrance, network=copied)).eval()
+        own = of_logits if name == [*largest][-1] else bits
+        quantized = QuantizedLayer(scheme, name, layer, received, images, own, largest[name])
+        modules[name], received = quantized, quantized.passed_scale
+    return nn.Sequential(OrderedDict(modules)).eval()

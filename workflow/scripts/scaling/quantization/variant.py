@@ -91,12 +91,11 @@ def measure(
         "layers": rows,
     }
     if is_integer:
-        ranges = {name: calibration[at] for name, at in int8.observer_points(network).items()}
         for row, (name, layer) in zip(rows, int8.quantized_layers(quantized).items(), strict=True):
-            row["output_range"] = [*ranges[name]]
-            row |= _scale_row(layer, floats[name], max(map(abs, ranges[name])))
+            row["output_range"] = [*calibration[name]]
+            row |= _scale_row(layer, floats[name], max(map(abs, calibration[name])))
         scale = quantized.get_submodule("quantize").scale
-        record["input"] = {"scale": scale, "range": [*ranges[int8.IMAGES]]}
+        record["input"] = {"scale": scale, "range": [*calibration[int8.IMAGES]]}
         if counted:
             record["histograms"] = distributions(network, quantized, test.batches())
     return record
@@ -139,7 +138,7 @@ def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dic
 
 @torch.no_grad()
 def distributions(
-    network: nn.Sequential, quantized: nn.Module, batches: Iterable[Tensor]
+    network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
 ) -> list[dict[str, Any]]:
     """Return histograms of each layer's weights, and of its outputs before and after ReLU.
 
@@ -147,32 +146,28 @@ def distributions(
     so that a float is in the bin of the level to which it is rounded. `scale` is in levels per
     unit. The k `counts` lie between k + 1 `bin_edges`, in the unit of the floats.
     """
-    counters_of: dict[tuple[str, str, float], tuple[Counter[int], Counter[int]]] = {}
+    counters: dict[tuple[str, str, float], dict[str, Counter[int]]] = {}
 
     def count(layer: str, quantity: str, scale: float, floats: Tensor, integers: Tensor) -> None:
-        counters = counters_of.setdefault((layer, quantity, scale), (Counter(), Counter()))
-        for counter, steps in zip(counters, (floats.double() * scale, integers), strict=True):
+        of = counters.setdefault((layer, quantity, scale), {"float": Counter(), "int8": Counter()})
+        for counter, steps in zip(of.values(), (floats.double() * scale, integers), strict=True):
             levels, times = steps.round().long().unique(return_counts=True)
             counter.update(dict(zip(levels.tolist(), times.tolist(), strict=True)))
 
-    layers, (entrance, copied) = int8.quantized_layers(quantized), quantized.children()
+    layers, points = int8.quantized_layers(quantized), int8.observer_points(network)
     places = [(name, "before_relu", name) for name in layers]
-    for name, point in int8.observer_points(network).items():
-        places += [(name, "after_relu", point)] if point != name else []
-    for name, layer in layers.items():
-        scale = layer.scales.flatten()[0].item()
-        count(
-            name, "weights", scale, network.get_parameter(f"{name}.weight"), layer.products.weight
-        )
+    places += [(name, "after_relu", at) for name, at in points.items() if at != name]
+    for name, layer in int8.layers(network).items():
+        scale = layers[name].scales.flatten()[0].item()
+        count(name, "weights", scale, layer.weight, layers[name].products.weight)
     for batch in batches:
-        floats = int8.outputs(network, batch)
-        integers = int8.outputs(copied, entrance(batch))
+        floats, integers = int8.outputs(network, batch), int8.outputs(quantized, batch)
         for name, quantity, at in places:
             count(name, quantity, layers[name].passed_scale, floats[at], integers[at])
     return [
         {"layer": layer, "quantity": quantity, "scale": scale}
-        | {"float": _histogram(floats, scale), "int8": _histogram(integers, scale)}
-        for (layer, quantity, scale), (floats, integers) in counters_of.items()
+        | {name: _histogram(counts, scale) for name, counts in of.items()}
+        for (layer, quantity, scale), of in counters.items()
     ]
 
 
