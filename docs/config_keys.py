@@ -8,8 +8,8 @@ from typing import Any, get_args
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
+from scaling.config.config import Recipe  # noqa: E402
 from scaling.config.keys import Configuration  # noqa: E402
-from scaling.config.recipes import Recipe  # noqa: E402
 from scaling.core.section import Section  # noqa: E402
 from scaling.registry.engine import ENGINES  # noqa: E402
 

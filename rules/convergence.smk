@@ -1,5 +1,5 @@
 # Recipes with large batches: one job per global batch, as they share runs. Not timed.
-from scaling.config.recipes import precision, techniques
+from scaling.config.config import precision, techniques
 from scaling.core.records.run import TECHNIQUE_PATTERN
 from scaling.large_batches.plan import Study
 

@@ -3,7 +3,7 @@
 import pytest
 
 from examples.configurations import changed, shipped
-from scaling.config import config, recipes, stored
+from scaling.config import config, stored
 from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
 from scaling.core.section import check_images
@@ -154,7 +154,7 @@ def test_technique_has_its_recipes_update_and_own_options():
     tried = ["muon", {"recipe": "tuned", "name": "naive", "scaling": "linear", "factors": [1]}]
     document = changed(("recipes.muon", own), ("convergence.recipes", tried))
     config.check(document)
-    assert recipes.techniques(config.requested(document)) == {
+    assert config.techniques(config.requested(document)) == {
         "muon": {"muon": 0.12, "warmup_share": 0.2},
         "naive": {"scaling": "linear", "factors": [1]},
     }

@@ -76,7 +76,7 @@ TELLING = [
     ("core/environment.py", "run on a machine with one", "take a machine with one"),
     ("core/command_line.py", "the specification", "what is asked"),
     ("core/records/run.py", "epochs or their ranks", "ranks or their epochs"),
-    ("config/recipes.py", "needs an engine", "wants an engine"),
+    ("config/config.py", "needs an engine", "wants an engine"),
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("launch/lease.py", "is held by process", "belongs to process"),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),

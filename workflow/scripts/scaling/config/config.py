@@ -2,23 +2,39 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from scaling.config import devices, recipes
+from pydantic import AfterValidator, create_model
+
+from scaling.config import devices
 from scaling.config.keys import Configuration
 from scaling.config.scheme import STAGES
-from scaling.core.section import refuse
+from scaling.core.grid import SINGLE
+from scaling.core.section import Section, Some, refuse
 from scaling.registry import registry
 from scaling.registry.engine import ENGINES, places
 from scaling.registry.entries import DATASETS
+from scaling.registry.strategy import STRATEGIES
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
 IMAGES = {"cifar10": 50_000, "digits": 1_500}
 """Number of training images of built-in datasets, used before the dataset is prepared."""
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
+OWN = "own"
+"""Name of the strategy of a recipe that is a user's own command."""
+IMPLIED = {OWN: "recipes that are commands have it", SINGLE: "one GPU has no strategy"}
+"""Strategies that `grid.strategies` must not contain, and the reasons."""
+
+
+class Recipe(Section):
+    engine: str
+    """Training program: `eager` (PyTorch's standard parts, as in the lab), `resident` (images on
+    the GPU, compiled steps, CUDA graphs), or your plug-in (docs/extending.md)."""
+    strategies: Some[Annotated[str, AfterValidator(STRATEGIES.is_name)]] | None = None
+    """Entries of `grid.strategies` to measure this recipe with, as `[ddp]`. Null: all."""
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any]:
@@ -49,12 +65,12 @@ def _requested(config: dict[str, Any]) -> Configuration:
         requests.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
     for tried in known.convergence.recipes if "accuracy" in known.parts else ():
         requests.setdefault(tried.recipe, "convergence.recipes")
-    known.recipes = recipes.resolved(known.recipes, requests)
+    known.recipes = resolved(known.recipes, requests)
     if not {"scaling", "proofs"} & {*known.parts}:
         trains = "time_to_accuracy" in known.parts
         known.grid.gpus = known.time_to_accuracy.gpus if trains else [1]
     if not _needs_images(known):
-        known.dataset.source, known.dataset.path = recipes.OWN, None
+        known.dataset.source, known.dataset.path = OWN, None
     return known
 
 
@@ -103,10 +119,10 @@ def _names(config: Configuration) -> Iterator[str]:
     for path in config.plugins:
         if not hasattr(registry.loaded(Path(path)), "ENTRY"):
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
-    for name, why in recipes.IMPLIED.items():
+    for name, why in IMPLIED.items():
         if name in config.grid.strategies:
             yield f"grid.strategies has {name} (allowed: leave it out, {why})"
-    if config.dataset.source == recipes.OWN and _needs_images(config):
+    if config.dataset.source == OWN and _needs_images(config):
         yield "dataset.source is own (allowed: where nothing but recipes of commands is trained)"
 
 
@@ -121,7 +137,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
             yield f"recipes.{name}.zero_gamma is true for {model} (allowed: for {LAB_MODEL})"
     for name in grid.recipes if in_grid else ():
         limits = used[name]["strategies"] or grid.strategies
-        if limits == [recipes.OWN]:
+        if limits == [OWN]:
             taken = places(used[name]["command"])
             for key, several, ways in (
                 ("gpus", max(grid.gpus) > 1, {"gpus", "gpus_per_node"}),
@@ -197,7 +213,7 @@ def _large_batches(config: Configuration) -> Iterator[str]:
         if not issubclass(ENGINES.find(options["engine"]).options, UpdateRule):
             engine = f"{tried.recipe}, of engine {options['engine']}"
             yield f"convergence.recipes has {engine} (allowed: of one like resident)"
-        for message in Technique.sentences(recipes.of_technique(tried.model_dump(), options)):
+        for message in Technique.sentences(of_technique(tried.model_dump(), options)):
             yield f"convergence.recipes has {tried.name}: {message}"
 
 
@@ -212,3 +228,68 @@ def _twice(key: str, names: list[str]) -> Iterator[str]:
     for name, times in Counter(names).items():
         if times > 1:
             yield f"{key} has {name} more than once (allowed: each name once)"
+
+
+def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the options of each technique in `convergence.recipes`, by the technique's name."""
+    return {
+        tried["name"]: of_technique(tried, config["recipes"][tried["recipe"]])
+        for tried in config["convergence"]["recipes"]
+    }
+
+
+def precision(config: Mapping[str, Any]) -> str:
+    """Return the precision that all recipes in `convergence.recipes` have in common."""
+    names = [tried["recipe"] for tried in config["convergence"]["recipes"]]
+    chosen: str = config["recipes"][names[0]].get("precision", "float32")
+    return chosen
+
+
+def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a technique's options that differ from defaults; `tried` overrides `recipe`."""
+    values = {**recipe, **tried}
+    return {
+        key: values[key]
+        for key, field in Technique.model_fields.items()
+        if values.get(key, field.default) != field.default
+    }
+
+
+def resolved(
+    recipes: Mapping[str, Mapping[str, Any]], requests: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """Return all options of each recipe in `requests`, by name; UserError for mistakes."""
+    complete: dict[str, dict[str, Any]] = {}
+    messages: list[str] = []
+    for name, key in requests.items():
+        try:
+            values = _with_base(name, key, recipes)
+            options = ENGINES.find(values["engine"]).options
+            kind = create_model("Recipe", __base__=(options, Recipe))
+            messages += (wrong := kind.sentences(values, above=("recipes", name)))
+            complete |= {} if wrong else {name: kind.of(values).model_dump()}
+        except ValueError as error:
+            messages.append(str(error))
+    refuse(messages)
+    return complete
+
+
+def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the options of recipe `name` merged with its bases'; ValueError for a mistake."""
+    whole: dict[str, Any] = {}
+    others, engines = list(recipes), ENGINES.names()
+    while "engine" not in whole:
+        if name not in others:
+            there = ", ".join(others) or "none"
+            raise ValueError(f"{key} names recipe {name!r} (allowed: {there})")
+        others.remove(name)
+        values, place = dict(recipes[name]), f"recipes.{name}"
+        if "command" in values and values.keys().isdisjoint(("engine", "base")):
+            values |= {"engine": "command", "strategies": [OWN]}
+        if ("engine" in values) == ("base" in values):
+            raise ValueError(f"{place} needs an engine ({', '.join(engines)}) or else a base")
+        whole = values | whole
+        name, key = whole.pop("base", None), f"{place}.base"
+    if whole["engine"] not in engines:
+        raise ValueError(f"{place}.engine is {whole['engine']!r} (allowed: {', '.join(engines)})")
+    return whole

@@ -3,9 +3,8 @@
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le, Len
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from scaling.config.recipes import one_of
 from scaling.config.scheme import Scheme
 from scaling.core import section as types
 from scaling.core import training_options as options
@@ -21,7 +20,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 class Grid(types.Section):
     recipes: types.Some[str]
     """Recipes to measure: names of sections of `recipes`."""
-    strategies: types.Some[Annotated[str, one_of(STRATEGIES)]] = Field(
+    strategies: types.Some[Annotated[str, AfterValidator(STRATEGIES.is_name)]] = Field(
         default_factory=lambda: ["ddp"]
     )
     """`dp` is torch.nn.DataParallel (GPUs only). `ddp` has one process per GPU and an

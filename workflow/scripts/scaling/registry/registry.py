@@ -97,6 +97,12 @@ class Registry(Generic[Entry]):
             raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
         return known[name]
 
+    def is_name(self, name: str) -> str:
+        """Return `name` if there is such an entry, else ValueError: a validator for pydantic."""
+        if name not in (known := self.names()):
+            raise ValueError(f"it should be one of {', '.join(known)}")
+        return name
+
     def modules(self, name: str) -> list[str | Path]:
         """Return the modules that an entry refers to; if it is a plug-in, its file comes first."""
         entry = self.find(name)

@@ -204,25 +204,6 @@ class Training(TypedDict):
     epochs: list[EpochMetrics]
 
 
-class SweepRun(Training):
-    """A training in a technique's record; `factor` multiplies the scaling rule's learning rate."""
-
-    factor: types.Seconds
-    learning_rate: types.Amount
-    held_out: bool
-    chosen: bool
-
-
-@types.opened
-class Result(TypedDict):
-    """Results of a technique at one global batch: the chosen learning rate factor, and all runs."""
-
-    gpus: types.Positive
-    chosen_factor: types.Amount
-    at_edge: bool
-    runs: list[SweepRun]
-
-
 class Technique(types.Record):
     """Record of one technique (key `remedy`) at one global batch, `runs.json`."""
 
@@ -234,7 +215,8 @@ class Technique(types.Record):
     training: types.Options
     """Settings that all techniques of a study share, as in `large_batches.plan.Study`."""
     dataset: types.Dataset
-    result: Result | None
+    result: types.Row | None
+    """Of `large_batches.experiment`: the chosen factor on the learning rate, and all trainings."""
 
 
 def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
