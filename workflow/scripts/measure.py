@@ -17,18 +17,16 @@ from scaling.synchronization.plan import Plan
 def check_machine(check: MachineCheck) -> None:
     """Check the machine and write check.json; with "refuse", UserError for bad findings."""
     device = environment.resolve_device(check.device)
-    surroundings = environment.describe(device)
-    if device == "cpu" or not check.products:
-        entries = environment.visible_gpus() if device == "cuda" else []
-        hosts, gpus = [machine.host()], [*map(machine.gpu, entries)]
-        code = code_digest.digest(machine.__name__, measuring=True)
-        surroundings |= {"code_digest": code} if device == "cpu" else {}
-    else:
+    if device == "cuda" and check.products:
         about = {"name": "looking at the machine", "advice": "; machine.check: off does without it"}
         found = measure.run(f"{machine.__name__}:start", check, processes=check.gpus, **about)
         hosts = [line["host"] for line in found.of("host")]
-        gpus = [line["gpu"] for line in found.of("gpu")]
-        surroundings = found.environment
+        gpus, surroundings = [line["gpu"] for line in found.of("gpu")], found.environment
+    else:
+        code = code_digest.digest(machine.__name__, measuring=True)
+        surroundings = environment.describe(device) | {"code_digest": code}
+        entries = environment.visible_gpus() if device == "cuda" else []
+        hosts, gpus = [machine.host()], [*map(machine.gpu, entries)]
     findings = machine.judge(hosts, gpus)
     sentences = [f"{one['host']} {one['gpu']}".strip() + f": {one['message']}" for one in findings]
     print("\n".join(sentences) or "nothing to remark")
@@ -36,8 +34,8 @@ def check_machine(check: MachineCheck) -> None:
     if bad and check.check == "refuse":
         raise UserError(f"{'; '.join(sentences[:bad])} (machine.check: warn measures all the same)")
     document = {"check": check.check, "hosts": hosts, "gpus": gpus, "findings": findings}
-    ended = {"ended": environment.now()}
-    CHECK.write(check.output, document | {"environment": surroundings | ended})
+    ended = surroundings | {"ended": environment.now()}
+    CHECK.write(check.output, document | {"environment": ended})
 
 
 def measure_peaks(probe: Probe) -> None:
@@ -57,12 +55,11 @@ def measure_peaks(probe: Probe) -> None:
 
 def sweep_messages(sweep: Sweep) -> None:
     """Time all-reduces of many sizes; write sweep.json, even if the time limit cuts the sweep."""
-    name, count = f"the all-reduce sweep over {sweep.gpus} GPUs", sweep.gpus
-    about: dict[str, Any] = {"name": name, "processes": count, "keep": "row"}
-    found = measure.run("scaling.instruments.allreduce:start", sweep, **about)
+    about: Any = {"name": f"the all-reduce sweep over {sweep.gpus} GPUs", "processes": sweep.gpus}
+    found = measure.run("scaling.instruments.allreduce:start", sweep, keep="row", **about)
     if found.timed_out:
         limit = f"its time limit of {sweep.time_limit_seconds:g} s"
-        print(f"warning: {name} reached {limit}: the sizes not printed above are missing")
+        print(f"warning: {about['name']} reached {limit}: the sizes not printed above are missing")
     device = found.environment["device"]
     document = {
         "gpus": sweep.gpus,
@@ -110,8 +107,11 @@ def main(
     plan: Plan | None = None,
 ) -> None:
     """Make every measurement whose options are given."""
-    functions = (check_machine, measure_peaks, sweep_messages, compare_ranks)
-    measured: Any = zip(functions, (check, probe, sweep, plan), strict=True)
-    for function, options in measured:
-        if options:
-            function(options)
+    if check:
+        check_machine(check)
+    if probe:
+        measure_peaks(probe)
+    if sweep:
+        sweep_messages(sweep)
+    if plan:
+        compare_ranks(plan)

@@ -53,11 +53,7 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
     @property
     def trainings(self) -> list[Training]:
         """Return trainings with and without `set_epoch` per seed, and one per other buffer mode."""
-        orders = [
-            Training(seed, set_epoch=set_epoch)
-            for seed in self.seeds
-            for set_epoch in (True, False)
-        ]
+        orders = [Training(seed, set_epoch=on) for seed in self.seeds for on in (True, False)]
         return orders + [one for one in self.modes.values() if one.buffers != "broadcast"]
 
     @property

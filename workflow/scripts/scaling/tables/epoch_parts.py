@@ -140,8 +140,8 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]
-    exposed = tables.communication[[*CELL_KEYS, "exposed_seconds"]]
-    for own in (steps, exposed, _limits(tables)):
+    messages = tables.communication[[*CELL_KEYS, "exposed_seconds"]]
+    for own in (steps, messages, _limits(tables)):
         table = table.merge(own, how="left", on=CELL_KEYS)
     epoch = table["epoch_seconds"]
     rate = table["samples"] / epoch

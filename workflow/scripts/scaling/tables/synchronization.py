@@ -41,15 +41,13 @@ def sampler(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 def collectives(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one row per message of a rank, in order of sending; step 0 is before training."""
-    rows = []
-    for document in documents:
-        model = document["model"]
-        for one in document["steps"]:
-            shared = {**document, **one, "gradient_bytes": model["parameter_bytes"]}
-            rows += [
-                {**shared, **message, "content": _content(message, one["way"], model)}
-                for message in one["messages"]
-            ]
+    rows = [
+        {**document, **step, **message, "gradient_bytes": document["model"]["parameter_bytes"]}
+        | {"content": _content(message, step["way"], document["model"])}
+        for document in documents
+        for step in document["steps"]
+        for message in step["messages"]
+    ]
     return schema.frame("collectives", rows)
 
 

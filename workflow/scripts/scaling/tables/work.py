@@ -33,8 +33,9 @@ def settle(
     table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
     counts = table[PRINTED]
     table[PRINTED] = counts.mask(counts.eq(0).mul(of_command, axis=0))
-    findings = Findings()
-    for recipe, rows in table[of_command].groupby("recipe", sort=False):
+    findings, groups = Findings(), table[of_command].groupby("recipe", sort=False)
+    recipe: Any
+    for recipe, rows in groups:
         one = rows[rows["gpus"] == 1].set_index("batch_size")[["samples", "epoch_seconds"]]
         base, scope = rows[["batch_size"]].join(one, on="batch_size"), recipes[recipe]["samples"]
         shares = (rows["samples"] * rows["gpus"] / base["samples"])[rows["gpus"] > 1]
