@@ -22,7 +22,7 @@ GPUS, GLOBAL_BATCH, SIZES = 2, 16, [8, 8, 6]
 RATES = (0.002, 0.008, 0.004)
 STUDY = Study(reference_batch=8, gpus=GPUS, epochs=1, seeds=[3], crop_padding=0, model_width=2)
 STUDY = STUDY.model_copy(update={"horizontal_flip": False})
-RUN = Run(3, 1, RATES, RATES, STUDY.momentum, UpdateRule())
+RUN = Run(3, RATES, RATES, STUDY.momentum, UpdateRule())
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
@@ -72,7 +72,7 @@ def train_by_torch(rank, rendezvous, target):
     device, padding = torch.device("cpu"), STUDY.crop_padding
     shard = ResidentImages(images(), padding, False, device, rank, GPUS, RUN.seed)
     rates = iter(RATES)
-    for epoch in range(1, RUN.epochs + 1):
+    for epoch in range(1, STUDY.epochs + 1):
         shard.draw(epoch)
         for size in SIZES:
             optimizer.param_groups[0]["lr"] = next(rates)

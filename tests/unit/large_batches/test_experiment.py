@@ -67,13 +67,6 @@ def test_each_remedy_has_its_sweep_and_the_chosen_rates_seeds(train):
     assert result["runs"][0]["updates"] == 3
 
 
-def test_equal_runs_are_trained_once(train, capsys):
-    # At the reference batch both techniques are plain SGD.
-    train({"none": {}, "linear": {"scaling": "linear"}}, 8)
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(line.endswith("shared") for line in lines if line.startswith("linear, ")) == 3
-
-
 def test_held_out_images_choose_the_rate_then_all_train(train):
     options = {"held_out_images": 11, "more_factors": 2, "factors": [2, 4]}
     result = train({"muon": {"muon": 0.02}}, 8, **options)["muon"]["result"]

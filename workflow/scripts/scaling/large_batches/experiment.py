@@ -6,7 +6,7 @@ lowest training loss); the test set decides nothing. Runs with equal options are
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -44,13 +44,12 @@ evaluation. Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,0
 
 @dataclass
 class Experiment:
-    """Trains all runs at one global batch; equal runs are trained once."""
+    """Trains all runs at one global batch."""
 
     study: Study
     dataset: ImageDataset
     global_batch: int
     device: torch.device
-    trained: dict[Run, Result] = field(default_factory=dict)
 
     @property
     def gpus(self) -> int:
@@ -86,13 +85,13 @@ class Experiment:
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
             factor = wanted.pop(0)
-            sweep[factor] = self.run(name, technique, factor, study.seeds[0], held_out)
+            sweep[factor] = self._run(name, technique, factor, study.seeds[0], held_out)
             if not wanted and more and (following := next_factor(losses(sweep))):
                 wanted, more = [following], more - 1
         factors, best = sorted(sweep), choose(losses(sweep))
         seeds = study.seeds[0 if held_out else 1 :]
         runs = [sweep[factor] for factor in factors]
-        runs += [self.run(name, technique, best, seed) for seed in seeds]
+        runs += [self._run(name, technique, best, seed) for seed in seeds]
         return {
             "gpus": self.gpus,
             "chosen_factor": best,
@@ -102,21 +101,16 @@ class Experiment:
             ],
         }
 
-    def run(
+    def _run(
         self, name: str, technique: Technique, factor: float, seed: int, held_out: bool = False
     ) -> Result:
-        """Return a run's result, of an equal run if there was one; print a line about the run."""
+        """Train a run, print its last epoch, and return its result."""
         images = self._images(held_out)
         run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
-        if not (shared := run in self.trained):
-            self.trained[run] = self._train(run)
-        result = self.trained[run]
-        print(
-            f"{name}, global batch {self.global_batch}, factor {factor:g}, seed {seed}: "
-            f"{result['epochs'][-1]} {result['diverged']} "
-            + ("shared" if shared else f"{result['seconds']:.2f} s"),
-            flush=True,
-        )
+        result = self._train(run)
+        about = f"{name}, global batch {self.global_batch}, factor {factor:g}, seed {seed}"
+        ended = f"{result['epochs'][-1]} {result['diverged']} {result['seconds']:.2f} s"
+        print(f"{about}: {ended}", flush=True)
         return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **result}
 
     def _train(self, run: Run) -> Result:
@@ -129,14 +123,14 @@ class Experiment:
         data = self.dataset
         if run.held_out:
             data = data.with_held_out(self.study.held_out_images)
-        classes, updates = len(data.classes), len(run.rates) // run.epochs
+        classes, epochs = len(data.classes), self.study.epochs
         torch.manual_seed(run.seed)
         model = ResNet18(self.study.model_width, classes).to(self.device)
         trainer = Resident(self._spec(run), Rank(0, 0, 1, self.device), model, data)
         trainer.rates = list(zip(run.rates, run.rest, strict=True))
         rows: list[dict[str, Any]] = []
         diverged = ""
-        for number in range(1, run.epochs + 1):
+        for number in range(1, epochs + 1):
             trained = trainer.run_epoch(number)
             learned = {key: vars(trained)[key] for key in ("train_loss", "train_accuracy")}
             metrics = learned | self._evaluate(trainer, model, data, number)
@@ -146,7 +140,8 @@ class Experiment:
             if run.held_out:
                 judged = {f"validation_{of}": metrics[f"test_{of}"] for of in ("loss", "accuracy")}
                 metrics |= {"test_loss": None, "test_accuracy": None, **judged}
-            rows.append({"epoch": number, "updates": number * updates, **metrics})
+            updates = number * len(run.rates) // epochs
+            rows.append({"epoch": number, "updates": updates, **metrics})
             if diverged:
                 break
         trainer.close()
@@ -155,7 +150,7 @@ class Experiment:
         return {
             "seed": run.seed,
             "updates": rows[-1]["updates"],
-            "planned_epochs": run.epochs,
+            "planned_epochs": epochs,
             "planned_updates": len(run.rates),
             "diverged": diverged,
             "seconds": round(time.perf_counter() - started, 3),
@@ -172,7 +167,7 @@ class Experiment:
         return RunSpec(
             cell=Cell("technique", "ddp", 1, self.global_batch, run.seed),
             warmup_epochs=0,
-            measured_epochs=run.epochs,
+            measured_epochs=self.study.epochs,
             micro_batches=self.gpus,
             model=Model(width=self.study.model_width),
             engine="resident",

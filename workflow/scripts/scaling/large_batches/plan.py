@@ -28,7 +28,7 @@ class Study(LargeBatches, Sgd):
 
 @dataclass(frozen=True)
 class Run:
-    """All options that determine a run's result at a global batch; equal runs give equal results.
+    """All options that determine a run's result at a global batch, besides those of the study.
 
     `rates` has one learning rate per update (Muon's, if used), `rest` the rates of parameters that
     SGD updates in place of Muon. `rule` omits the options in `OF_THE_RATES`. If `held_out`, the run
@@ -36,7 +36,6 @@ class Run:
     """
 
     seed: int
-    epochs: int
     rates: tuple[float, ...]
     rest: tuple[float, ...]
     momentum: float
@@ -70,7 +69,7 @@ def run_of(
     kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
     rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
     momentum = study.momentum if technique.momentum is None else technique.momentum
-    return Run(seed, study.epochs, rates, rest, momentum, rule, held_out)
+    return Run(seed, rates, rest, momentum, rule, held_out)
 
 
 def losses(runs: Sweep) -> dict[float, float | None]:
