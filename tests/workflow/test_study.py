@@ -4,13 +4,12 @@ import json
 import re
 import shlex
 import shutil
-from datetime import datetime
 
 import pandas as pd
 
 from scaling.config import devices
 from scaling.tables import schema
-from small_study import JOB, forked
+from small_study import forked
 
 
 def test_study_leaves_its_tables_and_one_report(finished_study):
@@ -25,9 +24,6 @@ def test_study_leaves_its_tables_and_one_report(finished_study):
     assert timing["iterations"].tolist() == [6, 3]
     page = (results / "report.html").read_text()
     assert page.lower().count("<html") == 1
-
-
-ALWAYS = {"dataset_prepare", "study_config", "tables_make", "report_render"}
 
 
 def test_training_has_the_options_of_its_folder(new_study):
@@ -86,17 +82,6 @@ def test_dry_run_estimates_the_time_and_its_basis(study):
     said = study.snakemake("--dry-run").stdout.partition("This would run ")[2]
     assert said.startswith("5 trainings;\n  3 other measurements;")
     assert re.search(r"about \d+ \w+ one after another \(6 as measured here, 2 guessed\)", said)
-
-
-def test_timed_jobs_run_alone_cells_before_experiments(finished_study):
-    jobs = [rule for rule in JOB.findall(finished_study.said) if rule not in ALWAYS]
-    assert jobs[:4] == ["machine_check", "peaks_measure", "train_run", "train_run"]
-    spans = []
-    for size in (10, 20):
-        environment = json.loads(finished_study.record(batch_size=size).read_text())["environment"]
-        spans.append([datetime.fromisoformat(environment[key]) for key in ("started", "ended")])
-    (_, first_end), (second_start, _) = sorted(spans)
-    assert first_end <= second_start
 
 
 def test_dry_run_without_the_study_s_gpu_is_a_plan(new_study, monkeypatch):

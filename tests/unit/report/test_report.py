@@ -5,12 +5,10 @@ import re
 import pytest
 
 from examples import stored
-from examples.stored import FLAGSHIP, lay_out, render
-from scaling.claims.claim import Findings
+from examples.stored import lay_out, render
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
-from scaling.report import cells as of_page
-from scaling.report.views import PARTS, QUESTIONS, answered, missing
+from scaling.report.views import PARTS, QUESTIONS
 from scaling.tables import schema
 
 CELL = Cell("plain", "ddp", 2, 512, 0)
@@ -38,19 +36,6 @@ def test_the_page_is_one_document_that_loads_nothing(page):
 def test_a_figure_says_what_it_is_of(page):
     of = {"data-cell": "tuned/ddp/2/512", "data-quantity": "speedup", "data-value": "1.9362"}
     assert ("td", of) in page.elements
-
-
-def test_missing_parts_of_commands_name_no_key_of_the_grid():
-    """Commands on several GPUs lack what they do not print, and what only other recipes have."""
-    study = stored.study()
-    nothing = {"test_accuracy": float("nan"), "loading_share": float("nan")}
-    cells = of_page.of_study(study).assign(unit="tokens", **nothing)
-    found = dict(missing(study, cells, answered(study, cells, Findings(FLAGSHIP, {}, []))))
-    assert found == {
-        "which batch size learns as well": "epoch(…, test_accuracy=accuracy)",
-        "how long it waits for data": "for batch in data_wait(loader):",
-    }
-    assert of_page.unit_of(cells) == "tokens"
 
 
 def test_every_part_of_the_report_has_its_tables():

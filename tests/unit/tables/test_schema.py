@@ -3,8 +3,6 @@
 import pandas as pd
 import pytest
 
-from examples.configurations import shipped
-from scaling.config import stored
 from scaling.core.errors import UserError
 from scaling.tables import schema
 
@@ -52,20 +50,3 @@ def test_table_reads_as_written_without_formulas(tmp_path):
     assert back.switches.tolist()[:11] == ["", "", *texts, ""]
     assert back.settled.tolist()[:3] == [False, True, False]
     assert back["peak_memory_bytes"].isna().tolist()[:3] == [True, False, True]
-
-
-def test_study_has_tables_of_its_records(tmp_path):
-    config = shipped("demo.yaml")
-    first, second, *others = stored.records(config)["runs"]
-    files, remedies = (
-        schema.StudyFiles(config, "x", is_stored=False),
-        "<results>/tables/remedies.csv",
-    )
-    assert files.runs({}) == [f"x/{path}" for path in (first, second, *others)]
-    assert remedies in files.tables()
-    (tmp_path / second).parent.mkdir(parents=True)
-    (tmp_path / second).touch()
-    files = schema.StudyFiles(config | {"partial": True}, str(tmp_path), is_stored=False)
-    assert files.runs({}) == [str(tmp_path / second)]
-    assert remedies not in files.tables() and not files.records["convergence"]
-    assert "<results>/tables/demo/timing.csv" in files.tables()

@@ -97,18 +97,6 @@ def test_trace_has_one_step_of_each_rank(double_path, double):
         assert "aten::cross_entropy_loss" in counted and "Optimizer.step#SGD.step" in counted
 
 
-def test_trace_events_are_cut_where_they_cross():
-    """Two kernels as an H200 has traced them, in an annotation, and the launch of the second."""
-    start = 4820601665288.61
-    rows = [(7, 0.0, 20.0), (7, 0.0, 4.927), (7, 4.832, 2.785), (3, 4.0, 4.0)]
-    events = [
-        {"ph": "X", "pid": 1, "tid": tid, "ts": start + ts, "dur": dur} for tid, ts, dur in rows
-    ]
-    found = supervisor.nested(events)
-    assert [event["dur"] for event in found] == [20.0, 4.832, 2.785, 4.0]
-    assert [event["ts"] for event in found] == [0.0, 0.0, 4.832, 4.0]
-
-
 def test_ranks_measure_until_the_slowest_is_steady(images, tmp_path, monkeypatch, double):
     """Rank 1 says that epochs 1 to 3 take 11 to 13 ms, and all others 13 ms; rank 0 says 10."""
     limits = {"max-measured-seconds": 0.6, "measured-seconds": 0.01}

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 from triton.runtime import interpreter
 
-from extras.kernels.fused import SUMS, FusedNorm, FusedResNet, stem_convolution
+from extras.kernels.fused import SUMS, FusedNorm, FusedResNet
 from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
 from scaling.training.flat_sgd import FlatSGD
@@ -116,16 +116,3 @@ def test_fused_micro_batches_equal_those_of_the_plain_model():
         assert near(old - new, parameter.grad, 0.15)
     for (name, one), other in zip(plain.named_buffers(), own.buffers(), strict=True):
         assert name.endswith("num_batches_tracked") or torch.allclose(one, other, atol=1e-4), name
-
-
-@pytest.mark.parametrize("dtype", ERROR)
-def test_the_stem_is_a_padded_convolution(dtype):
-    images, weight = random(2, 3, 11, 6).detach(), random(5, 3, 3, 3, dtype=dtype)
-    found = stem_convolution(images, weight)
-    upstream = torch.randn_like(found)
-    (gradient,) = torch.autograd.grad(found, weight, upstream)
-    wide = weight.detach().double().requires_grad_()
-    wanted = functional.conv2d(images.to(dtype).double(), wide, padding=1)
-    (wanted_gradient,) = torch.autograd.grad(wanted, wide, upstream.double())
-    assert found.is_contiguous(memory_format=torch.channels_last)
-    assert near(found, wanted, ERROR[dtype]) and near(gradient, wanted_gradient, ERROR[dtype])
