@@ -85,6 +85,22 @@ def test_bias_has_the_accumulators_scale_or_stays_float():
         hand_layer((1e6, 0.0))
 
 
+def test_sums_that_float32_does_not_hold_are_exact():
+    # So many inputs of -128 by weights of 127 add up to just more than 2^24.
+    count = 2**24 // (127 * 128) + 1
+    layer = nn.Linear(count, 1)
+    layer.weight.data.fill_(1.0)
+    layer.bias.data.zero_()
+    ranges = {IMAGES: (0, 1), "0": (0, 1)}
+    quantized = quantized_layers(quantize(nn.Sequential(layer), Scheme(), ranges))["0"]
+    # The worst input, and one that is a step away from it: an odd sum.
+    worst = torch.full((2, count), -128.0).double()
+    worst[1, 0] = -127
+    true = [-127 * (128 * count - less) for less in (0, 1)]
+    assert quantized.accumulate(worst).flatten().tolist() == true
+    assert float(torch.tensor(true[1], dtype=torch.float32)) != true[1]
+
+
 def test_layer_of_zeros_is_refused_and_row_of_zeros_kept(network, images):
     network.fc2.weight.data[3] = 0
     made = quantized_layers(integers(network, images, weight_scales="channel"))["fc2"]
