@@ -140,17 +140,6 @@ def test_experiments_use_the_most_gpus_of_a_machine(gpus, per_node, found):
     assert stored.records(document)["synchronization"] == paths
 
 
-def test_repeats_bring_limits_that_older_studies_lack(study):
-    document = CONFIG | {"machine": CONFIG["machine"] | {"check": "warn"}, "partial": True}
-    document["grid"] = CONFIG["grid"] | {"repeats": 2}
-    found = stored.records(document)
-    of_kinds = {"interconnect": "gpus~2/repeat~1/sweep", "peaks": "repeat~1/peaks"}
-    for kind, path in (of_kinds | {"machine": "repeat~1/check"}).items():
-        assert found[kind][1:] == [Path(kind, f"{path}.json")]
-    stored.check(study, CONFIG | {"grid": document["grid"], "partial": True})
-    assert stored.has_runs(study, "") and not stored.has_runs(study, "/repeat~1")
-
-
 @pytest.mark.parametrize(
     ("path", "partial", "told"),
     [

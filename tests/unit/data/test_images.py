@@ -109,13 +109,10 @@ def cut_off(folder):
         (lambda at: at.rename(at.parent / "cat"), "mine does not exist; give a folder or tar of"),
         (lambda at: [shutil.rmtree(cat) for cat in at.glob("*/cat")], "1 classes, .*, as train/<c"),
         (in_one_colour, "mine has 2 classes, or one value of a colour"),
-        (lambda at: (at / "train/cat/more").mkdir(), r"train/cat/more cannot .* directory"),
         (cut_off, r": test/dog/3\.png cannot be read as an image"),
         (lambda at: Image.new("I;16", (8, 8)).save(at / "test/cat/3.png"), "more than 8 bits"),
         (lambda at: (at / "test/cat/4.ppm").write_bytes(b"P6 1 1 65535\n" + bytes(6)), "than 8 b"),
-        (lambda at: (at / "test/cat/4.ppm").write_bytes(b"P3 1 1 1023\n1 2 3"), "more than 8 bits"),
         (lambda at: (at / "test/cat/4.png").write_bytes(DEEP), "more than 8 bits"),
-        (lambda at: Image.new("I;16", (8, 8)).save(at / "test/cat/4.jp2"), "more than 8 bits"),
     ],
 )
 def test_another_layout_or_an_image_that_cannot_be_read_is_named(folder, change, complaint):

@@ -64,17 +64,6 @@ def test_epoch_time_lies_at_its_batch_size_with_interval():
     assert {"plain", "plain,\ntraining", "tuned"} <= set(words(axes.figure))
 
 
-def test_long_bars_do_not_hide_the_values():
-    _, (axes,) = style.panels(["One"], "b")
-    rows = pd.DataFrame({"b": [1, 2], "v": [1.0, 2.0], "v_low": [0.5, 1.5], "v_high": [1e3, 2.5]})
-    style.lines(axes, "b", "v", [(style.Look("one", style.INK), rows)])
-    top = axes.get_ylim()[1]
-    assert top < 4
-    assert axes.get_xlabel() == "b\nbars: 95 % intervals; arrows: cut bars"
-    arrows = [own.get_offsets().tolist() for own in axes.collections if len(own.get_offsets())]
-    assert [[1, top]] in arrows
-
-
 def test_speedup_lies_at_its_batch_size_with_the_ideal():
     figure = scaling.draw_speedup(STUDY)
     axes = panel(figure, "Speedup of an epoch on 4 GPUs")

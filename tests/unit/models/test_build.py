@@ -44,8 +44,6 @@ class Unused(nn.Sequential):
 
 def unused(classes):
     return Unused(*linear(classes), nn.Linear(2, 2))
-
-number = 3
 """
 
 
@@ -84,12 +82,9 @@ def study(name=LAB, size=32, batch=8, parts=1, gpus=(1,), strategy="ddp", **opti
     [
         (study("resnet5"), r"model.name is 'resnet5' \(allowed: resnet18-cifar; a classification"),
         (study("OWN:absent"), "there is no .*own.py:absent"),
-        (study("absent.py:net"), "absent.py does not exist from "),
         (study("absent_module:net"), "there is no absent_module:net"),
-        (study("OWN:number"), "own.py:number fails on.*not callable"),
         (study("OWN:text"), "'str' object has no attribute"),
         (study("OWN:linear", depth=3), "unexpected keyword argument 'depth'"),
-        (study("resnet50", depth=3), "model resnet50 fails on.*depth"),
         (study("alexnet"), r"alexnet fails on 2 images of 32 × 32 pixels \("),
         (study("resnet18", batch=1), "1 image of 32 × 32 .*more than 1 value per channel"),
         (study("resnet18", batch=4, parts=4), "1 image of 32 × 32"),

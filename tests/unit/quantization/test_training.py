@@ -1,16 +1,12 @@
-"""The training of the network that is quantized, as the rule runs it; on a GPU of its own."""
+"""The training of the network that is quantized, as its rule runs it."""
 
-import os
 import re
-import uuid
 
 import pytest
 import torch
 
 from examples.quantized_digits import evaluate, record, train
-from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights
 
 
@@ -49,19 +45,3 @@ def test_layers_without_a_bias_hold_zeros_for_it(quantized_digits, biases, layer
     found = load_weights(quantized_digits / "few.pt").state_dict()
     zeros = [name for name, value in found.items() if not value.any()]
     assert zeros == [name for name in found if "bias" in name][:layers]
-
-
-def test_two_jobs_of_part_b_never_share_a_gpu(monkeypatch):
-    gpus = [f"GPU-{uuid.uuid4()}" for _ in range(2)]
-    monkeypatch.setattr(environment, "visible_gpus", lambda: gpus)
-    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
-        monkeypatch.setenv(name, "")
-    with lease.device("cuda") as first:
-        own = os.environ["CUDA_VISIBLE_DEVICES"]
-        with lease.device("cuda") as second:
-            assert [own, os.environ["CUDA_VISIBLE_DEVICES"]] == gpus
-    assert first.type == second.type == "cuda"
-    with lease.device("auto"):
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == gpus[0]
-    with lease.device("cpu") as device:
-        assert device.type == "cpu"

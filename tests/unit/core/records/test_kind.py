@@ -84,12 +84,6 @@ def test_run_with_reports_of_one_rank_is_a_record(tmp_path):
     assert RUN.read(tmp_path / "run.json")["epochs"] == record["epochs"][:1]
 
 
-def test_record_of_more_than_5_mb_is_refused(tmp_path):
-    (tmp_path / "run.json").write_text(f'{{"a": "{"x" * 5_000_000}"}}')
-    with pytest.raises(UserError, match=r"run\.json is no file of at most 5,000,000 bytes"):
-        RUN.read(tmp_path / "run.json")
-
-
 def test_newer_record_is_refused(tmp_path, monkeypatch):
     record = RUN.read(RUN_PATH)
     monkeypatch.setattr("scaling.core.records.kind.VERSION", 2)
