@@ -31,9 +31,3 @@ if not REPLAY:
 
 
 include: "rules/report.smk"
-
-
-# The folder can be deleted.
-if (HOME / "workflow/scripts/grader").exists():
-
-    include: "workflow/scripts/grader/rules.smk"

@@ -27,7 +27,7 @@ def pile(tmp_path):
 
 def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys):
     target = tmp_path / "audit.html"
-    with pytest.raises(audit_studies.ErrorsFound) as failed:
+    with pytest.raises(UserError) as failed:
         audit_studies.main([*pile, pile[0], "--form", "B5", "--output", str(target)])
     wrong = ", ".join([pile[1], pile[3]])
     assert str(failed.value) == f"2 of 4 have errors: {wrong}; see the findings above"

@@ -21,18 +21,16 @@ from grader.pages import COLUMNS, Judged
 from grader.study import CIFAR10_TRAIN_IMAGES, read_folder
 from scaling.config.stored import read_config
 from scaling.core import files
+from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable, program
 from scaling.report import page
 from scaling.tables.schema import as_csv
 
 FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
-ASCII = str.maketrans("–−·×…\u00a0", "--*x. ")
-
-
-class ErrorsFound(UserError):
-    """Raised after the audit if a study has an error or could not be read."""
-
-    status = 3
+KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
+"""Endings of files that may hold a table."""
+SHOWN = "[!.~_]*"
+"""Pattern of names that are not hidden or temporary files of file managers and editors."""
 
 
 @dataclass
@@ -43,43 +41,24 @@ class Submission:
     studies: list[Judged] = field(default_factory=list)
     refusal: str = ""
 
-    @property
-    def failed(self) -> bool:
-        return bool(self.refusal) or any(
-            finding.severity == "error"
-            for one in self.studies
-            for finding in one.judgement.findings
-        )
-
-
-KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
-"""Endings of files that may hold a table."""
-
-
-def wanted(path: Path) -> bool:
-    """Return whether a path is not a hidden or temporary file of a file manager or an editor."""
-    return not path.name.startswith((".", "~$", "__MACOSX"))
-
 
 def paths(names: list[str]) -> list[Path]:
     """Return the paths of names or glob patterns, of which one string may hold several."""
-    listed: list[Path] = []
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
+    listed = list[Path]()
     for path in map(Path, parts):
-        matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-        there = [path] if path.exists() else list(filter(wanted, matches))
-        listed += [one for path in there or [path] for one in _inside(path) or [path]]
+        matches = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+        there = [path] if path.exists() else sorted(one for one in matches if one.match(SHOWN))
+        listed += [table for one in there or [path] for table in _inside(one) or [one]]
     return list(dict.fromkeys(listed))
 
 
 def _inside(path: Path) -> list[Path]:
-    """Return `path` if it is a file or has a table of timings, else the tables in and below it."""
-    timings = path / "timings.csv"
-    if not path.is_dir() or timings.exists() or timings.is_symlink():
+    """Return a file or a folder with timings.csv itself, else the tables in and below a folder."""
+    if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
-    every = sorted(filter(wanted, path.iterdir()))
-    files = [one for one in every if one.is_file() and one.suffix.lower() in KINDS]
-    return files + [one for folder in every if folder.is_dir() for one in _inside(folder)]
+    below = (one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix in KINDS)
+    return [table for one in below for table in _inside(one)]
 
 
 def read(path: Path, images: int, form: str = "") -> Submission:
@@ -88,7 +67,7 @@ def read(path: Path, images: int, form: str = "") -> Submission:
     folder = printable(str(path)).replace("\n", "\\n")
     try:
         judged = ((one, judge(one, images)) for one in read_folder(path))
-        return Submission(folder, [Judged(one, folder, of, FORMS.get(form)) for one, of in judged])
+        return Submission(folder, [Judged(x, folder, of, FORMS.get(form, {})) for x, of in judged])
     except UserError as error:
         why = printable(str(error)).replace("\n", "\\n")
     except Exception as error:  # A bug of the audit, which must not affect other submissions.
@@ -99,27 +78,34 @@ def read(path: Path, images: int, form: str = "") -> Submission:
 
 def as_text(submissions: list[Submission]) -> str:
     """Return a line for each finding, a line for each study, and one with numbers of files."""
-    studies = [(one.folder, each.study.name, each) for one in submissions for each in one.studies]
-    lines = [f"{folder}: {name}: {line}" for folder, name, each in studies for line in each.lines]
-    lines += [f"{folder}  {name}  {each.result}" for folder, name, each in studies]
+    studies = [each for one in submissions for each in one.studies]
+    lines = [f"{x.folder}: {x.study.name}: {line}" for x in studies for line in x.lines]
+    lines += [f"{each.folder}  {each.study.name}  {each.result}" for each in studies]
     refused = [f"{one.folder}  {one.refusal}" for one in submissions if one.refusal]
     total, read = len(submissions), len(submissions) - len(refused)
     return "\n".join([*lines, *refused, f"{total} given, {read} read, {len(refused)} refused"])
 
 
 def write(submissions: list[Submission], target: Path) -> None:
-    """Write the index to `target`; the pages and audit.csv go to a folder of the same name."""
-    folder, index = target.with_suffix(""), []
+    """Write an index to `target`, and audit.csv to a folder of the same name.
+
+    Pages of several submissions go to that folder; a single one is shown below the index.
+    """
+    folder, index, title = (
+        target.with_suffix(""),
+        [],
+        f"Audit of {fmt.plural(len(submissions), 'submission')}",
+    )
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
+        page = f"{quote(folder.name)}/{name}" if len(submissions) > 1 else ""
+        index += [(f"{page}#{each.id}", each.row) for each in one.studies]
         if one.refusal:
-            blank = dict.fromkeys(COLUMNS, "–") | {"folder": one.folder, "causes": one.refusal}
-            index.append({"link": "", "row": tuple(blank.values())})
-        else:
+            index.append(("", ("–", one.folder, "–", "–", one.refusal, "–")))
+        elif page:
             pages.write(folder / name, f"Audit of {one.folder}", [], one.studies)
-        index += [each.overview(f"{quote(folder.name)}/{name}#{each.id}") for each in one.studies]
-    pages.write(target, f"Audit of {len(submissions)} submissions", index, [])
-    table = pd.DataFrame([one["row"] for one in index], columns=COLUMNS)
+    pages.write(target, title, index, [] if len(submissions) > 1 else submissions[0].studies)
+    table = pd.DataFrame([row for _, row in index], columns=COLUMNS)
     files.write_text(folder / "audit.csv", as_csv(table))
 
 
@@ -136,10 +122,15 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     submissions = [read(path, args.train_images, args.form) for path in paths(args.folders)]
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    print(printable(as_text(submissions)).translate(ASCII))
+    print(printable(as_text(submissions)))
     if args.output:
         write(submissions, args.output)
         print(f"The page is {args.output}")
-    if failed := [one.folder for one in submissions if one.failed]:
-        text = f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}"
-        raise ErrorsFound(f"{text}; see the findings above")
+    wrong = {
+        x.folder for one in submissions for x in one.studies for y in x.findings if "error" in y
+    }
+    if failed := [one.folder for one in submissions if one.refusal or one.folder in wrong]:
+        listed = f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}"
+        error = UserError(f"{listed}; see the findings above")
+        error.status = 3
+        raise error
