@@ -6,9 +6,6 @@ min_version("9.27")
 include: "rules/common.smk"
 
 
-report: "report/workflow.rst"
-
-
 rule all:
     input:
         # Named by the study: the report of another study before does not count as this one's.
@@ -24,10 +21,6 @@ if not REPLAY:
     include: "rules/measure.smk"
     include: "rules/train.smk"
     include: "rules/quantize.smk"
-
-    if "accuracy" in config["parts"]:
-
-        include: "rules/convergence.smk"
 
 
 include: "rules/report.smk"

@@ -51,12 +51,9 @@ rule report_render:
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
-        page=report("<results>/report.html", category="Report"),
+        page="<results>/report.html",
         answers="<results>/answers.md",
-        figures=report(
-            expand(f"<results>/figures/{STUDY}/{{name}}.svg", name=DRAWN),
-            category="Figures",
-        ),
+        figures=expand(f"<results>/figures/{STUDY}/{{name}}.svg", name=DRAWN),
     log:
         "<logs>/report_render.log",
     localrule: True

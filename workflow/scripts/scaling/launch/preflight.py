@@ -9,6 +9,7 @@ from threading import Thread
 from typing import Any
 
 from snakemake.logging import logger
+from snakemake.utils import update_config
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from scaling.config import config as configuration
@@ -18,12 +19,42 @@ from scaling.core import section
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.records.kind import DATASET
 from scaling.launch.lease import SHARE_VARIABLE
+from scaling.registry import registry
 
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 """Environment variables of torchrun and mpirun, which would mislead the measuring processes."""
 
 
-def accept(config: dict[str, Any], replayed: Path | None) -> None:
+def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
+    """Complete and check `config`; return the stored study to replay, or None to measure.
+
+    `folder` is the prefix of paths in the project, whose absolute path is `home`. A study called
+    results stands for the records in results/.
+    """
+    files = [Path(f"{folder}config/config.yaml"), *map(Path, workflow.configfiles)]
+    layers = [*map(read_config, files), workflow.config_settings.config]
+    # A module's configuration is its importer's to give, and has only what differs from ours.
+    if Path(workflow.basedir) != home:
+        layers[1:] = [dict(config)]
+    replayed = None
+    if "replay" in config:
+        replayed = stored.find(Path(f"{folder}studies"), str(config["replay"] or ""))
+        layers.insert(1, stored.read(replayed))
+        # A stored study is data, perhaps somebody else's, and brings no code.
+        ours = {"plugins": config.get("plugins") or []}
+        layers.append({"partial": True} if replayed == stored.RESULTS else ours)
+    config.clear()
+    for layer in layers:
+        update_config(config, layer)
+    config.pop("replay", None)
+    # Snakemake would mix a recipe with another one of its name.
+    config["recipes"] = stored.recipes_of(layers)
+    os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
+    check(config, replayed)
+    return replayed
+
+
+def check(config: dict[str, Any], replayed: Path | None) -> None:
     """Check `config` (else UserError), and add defaults of keys that it lacks."""
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if (partial := config.get("partial")) in ("true", "false"):
@@ -61,9 +92,9 @@ def check_images(config: dict[str, Any], manifest: Path) -> None:
     model, side = config["model"], config["dataset"]["image_size"]
     lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
     if not lab or side != configuration.LAB_SIDE:
-        from scaling.models.check import check  # Imports PyTorch, which takes seconds.
+        from scaling.models import check as model_check  # Imports PyTorch, which takes seconds.
 
-        check(config, manifest)
+        model_check.check(config, manifest)
 
 
 def relay_signals() -> None:

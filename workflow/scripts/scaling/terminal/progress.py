@@ -33,7 +33,7 @@ class Progress(logging.Handler):
         records: str,
         results: str,
         images: str,
-        waits_for: Callable[[int], str],
+        waits_for: Callable[[str, int], str],
     ) -> None:
         super().__init__()
         self._workflow, self._config = workflow, config
@@ -75,7 +75,8 @@ class Progress(logging.Handler):
                 self._finished(record.job_id)
             elif event == "JOB_INFO" and record.jobid in self._places and self._here:
                 job = self._jobs[record.jobid]
-                if held := self._waits_for(int(job.resources.get("gpu", 0))):
+                gpus = int(job.resources.get("gpu", 0))
+                if held := self._waits_for(self._config["device"], gpus):
                     say(f"{job.rule.name} waits: {held}")
             elif event.startswith("This was a dry-run"):
                 say(printable(self._plan()))
