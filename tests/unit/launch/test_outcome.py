@@ -153,7 +153,7 @@ DURING = "During handling of the above exception, another exception occurred:"
         (["numpy._core._exceptions._ArrayMemoryError: Unable"], "oom_host", "Unable"),
         (["terminate called", "  what():  CUDA error: out of memory".strip()], "oom", "what()"),
         (["RuntimeError: the real reason", "=" * 60], None, "RuntimeError: the real reason"),
-        (["cannot find data", "see the manual", *TORCHRUN], None, "cannot find data"),
+        (["cannot find data", *TORCHRUN], None, "cannot find data"),
         (["torch.distributed.DistNetworkError: port 29517 in use"], None, "port 29517"),
         ([], None, "nothing was printed"),
     ],

@@ -44,7 +44,7 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any
     """
     known = _requested(config)
     of_images = (_path, _missing_extras) if reads_images else ()
-    looks = (*of_images, _parts, _names, _recipes, _whole_nodes, _large_batches, _variants)
+    looks = (*of_images, _parts, _names, _recipes, _whole_nodes, _large_batches, _duplicates)
     refuse(chain.from_iterable(look(known) for look in looks))
     return known.model_dump()
 
@@ -208,7 +208,6 @@ def _large_batches(config: Configuration) -> Iterator[str]:
     if len(precisions) > 1:
         both = " and ".join(precisions)
         yield f"convergence.recipes has recipes of precision {both} (allowed: one for all)"
-    yield from _twice("convergence.recipes", [tried.name for tried in section.recipes])
     for tried, options in tries:
         if not issubclass(ENGINES.find(options["engine"]).options, UpdateRule):
             engine = f"{tried.recipe}, of engine {options['engine']}"
@@ -217,17 +216,16 @@ def _large_batches(config: Configuration) -> Iterator[str]:
             yield f"convergence.recipes has {tried.name}: {message}"
 
 
-def _variants(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each duplicate name in `quantization.variants`."""
-    if "int8" in config.parts:
-        names = [one.name for one in config.quantization.variants]
-        yield from _twice("quantization.variants", [STAGES[0], *names])
-
-
-def _twice(key: str, names: list[str]) -> Iterator[str]:
-    for name, times in Counter(names).items():
-        if times > 1:
-            yield f"{key} has {name} more than once (allowed: each name once)"
+def _duplicates(config: Configuration) -> Iterator[str]:
+    """Yield a sentence for each name that two techniques or two quantized variants have."""
+    variants = [STAGES[0], *(one.name for one in config.quantization.variants)]
+    for part, key, names in (
+        ("accuracy", "convergence.recipes", [one.name for one in config.convergence.recipes]),
+        ("int8", "quantization.variants", variants),
+    ):
+        for name, times in Counter(names).items() if part in config.parts else ():
+            if times > 1:
+                yield f"{key} has {name} more than once (allowed: each name once)"
 
 
 def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

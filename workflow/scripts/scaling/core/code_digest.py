@@ -49,13 +49,9 @@ def described(*modules: str | Path) -> dict[str, Any]:
 
 def packages(*modules: str | Path) -> dict[str, str]:
     """Map each package that `modules` import to a hash of its measuring code."""
-    found = groupby(_parts(modules, measuring=True), key=_package)
-    return {package: _hash(parts) for package, parts in found}
-
-
-def _package(part: str) -> str:
-    """Return a package's name from a module's path: `training` for `scaling/training/step.py …`."""
-    return part.partition(" ")[0].removeprefix("scaling/").partition("/")[0]
+    parts = _parts(modules, measuring=True)
+    found = groupby(parts, key=lambda part: re.split(r"[/ ]", part.removeprefix("scaling/"))[0])
+    return {package: _hash(own) for package, own in found}
 
 
 def _hash(parts: Iterable[str]) -> str:

@@ -32,7 +32,6 @@ LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|Called
 """Matches messages of launchers, such as torchrun, about a process that failed."""
 AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
 """Matches errors that a process raises because another process has failed."""
-ERROR_WORDS = re.compile("error|fatal|failed|cannot|not found|no such", re.IGNORECASE)
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
@@ -84,8 +83,7 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
         return None if went_on else status_of(sentence), sentence[:300]
     launched = next((at for at, line in enumerate(lines) if LAUNCHERS.search(line)), None)
     words = [line for line in list(lines)[:launched] if re.search(r"\w", line)]
-    errors = [line for line in words if ERROR_WORDS.search(line)]
-    return None, (errors or words or ["nothing was printed"])[-1][:300]
+    return None, (words or ["nothing was printed"])[-1][:300]
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:

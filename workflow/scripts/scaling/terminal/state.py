@@ -117,7 +117,7 @@ def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: boo
         table.reset_index().rename_axis(columns=None).to_string(index=False) + "\n",
         *(
             f"running: {cells.get(place, place.with_suffix(''))}, since {_clock(since)}, until "
-            f"about {_clock(since + known.total([place]))}{_waits(cells.get(place))}"
+            f"about {_clock(since + known.total([place]))}"
             for place, since in begun.items()
         ),
         f"Other measurements: {len(there & {*others})} of {len(others)} done",
@@ -149,13 +149,6 @@ def _failed(log: Path) -> tuple[str, str]:
     lines = files.log_end(log).splitlines() if log.exists() else []
     error = next((line for line in reversed(lines) if "rror: " in line), "")
     return "failed" if error else "waiting", error
-
-
-def _waits(cell: grid.Cell | None) -> str:
-    """Return ", " and a run's last log line if the run waits for a GPU; else ""."""
-    log = cell and cell.log_path(LOGS)
-    last = files.log_end(log).strip().rpartition("\n")[2] if log and log.exists() else ""
-    return f", {last}" if last.startswith("waits for") else ""
 
 
 def _remote_runs(places: Iterable[Path], limit: float) -> dict[Path, float]:

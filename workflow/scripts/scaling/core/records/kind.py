@@ -41,8 +41,6 @@ Repeats = Annotated[list[Seconds], Len(1)]
 """Seconds of each repeat, at least one."""
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
-Pair = Annotated[list[Number], Len(2, 2)]
-"""A list [minimum, maximum]."""
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
 Role = Literal["warmup", "measured"]
 
