@@ -38,9 +38,9 @@ class Recipe(Section):
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any]:
-    """Return `config` as `requested` does; UserError with one sentence per mistake.
+    """Return `config` with all defaults; UserError with one sentence for each mistake.
 
-    If `reads_images` is false, the dataset's files and packages of extras may be missing.
+    If `reads_images` is false, files of the dataset and packages of extras may be missing.
     """
     known = _requested(config)
     of_images = (_path, _missing_extras) if reads_images else ()
@@ -50,7 +50,7 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any
 
 
 def requested(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with all defaults, and without recipes that no part uses."""
+    """Return `config` with all defaults, and with no recipe that no part uses."""
     return _requested(config).model_dump()
 
 
@@ -96,7 +96,7 @@ def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None
 
 
 def images_needed(config: dict[str, Any]) -> dict[str, int]:
-    """Return the minimum number of training images that each configuration key requires."""
+    """Return how many training images each key of the configuration needs."""
     needed = {
         "int8": ("quantization.calibration_images", config["quantization"]["calibration_images"]),
         "accuracy": ("convergence.held_out_images", config["convergence"]["held_out_images"] + 1),

@@ -40,7 +40,7 @@ KINDS = (*TRAININGS, *LIMITS, "quantization", "synchronization")
 
 
 class Plain(yaml.SafeLoader):
-    """YAML loader that rejects duplicate keys, and aliases, which could expand to huge values."""
+    """YAML loader that refuses duplicate keys, and aliases, which can expand to huge values."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -130,7 +130,7 @@ def has_runs(records: Path, repeat: str) -> bool:
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
-    """Return paths of logs and traces that a stored study may have, and their maximum bytes."""
+    """Return the paths of logs and traces that a stored study may have, with their most bytes."""
     runs = grid.of(config)
     logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}

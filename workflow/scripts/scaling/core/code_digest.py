@@ -1,4 +1,4 @@
-"""Hash the code behind a job; comments, layout and docstrings do not change the hash."""
+"""Compute hashes of the code that a job runs, without its comments, layout and docstrings."""
 
 import ast
 import hashlib
@@ -34,10 +34,10 @@ launch it, check its input, word its messages or write its record."""
 
 @cache
 def digest(*modules: str | Path, measuring: bool = False) -> str:
-    """Return a hash (16 hex digits) of `modules` (dotted names or files) and their imports.
+    """Return a hash of `modules` and of what they import, as 16 hexadecimal digits.
 
-    Imports from `SCRIPTS` are followed, also inside functions. If `measuring`, an imported module
-    of this project is hashed only if its path starts with a prefix in `MEASURES`.
+    `modules` are dotted names or paths of files. Only imports from the folder `SCRIPTS` count. If
+    `measuring` is true, a module that is imported counts only if its path starts as in `MEASURES`.
     """
     return _hash(_parts(modules, measuring))
 
@@ -59,7 +59,7 @@ def _hash(parts: Iterable[str]) -> str:
 
 
 def _parts(modules: Iterable[str | Path], measuring: bool) -> list[str]:
-    """Return a text "path hash" for each module that `digest` includes, sorted by path."""
+    """Return the path and the hash of each module that `digest` includes, sorted by path."""
     named = {
         file
         for one in modules

@@ -16,7 +16,7 @@ from scaling.core.section import key_name, sentence
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a script's `main`: it then reads its arguments, and runs if the file is started."""
+    """Return a script's `main` such that it reads its arguments, and runs with the script."""
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
         given = json.dumps(arguments, default=str) if arguments else text(function, words)
@@ -27,7 +27,10 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def text(function: Callable[..., None], words: list[str] | None) -> str:
-    """Return arguments as JSON. `words` are JSON objects or files, merged, or `--name value`."""
+    """Return the arguments `words` as one JSON object.
+
+    They are JSON objects and JSON files, which are merged, or options such as `--name value`.
+    """
     words = sys.argv[1:] if words is None else words
     if words and all(word.startswith("{") or word.endswith(".json") for word in words):
         found: dict[str, Any] = {}
@@ -45,7 +48,7 @@ def text(function: Callable[..., None], words: list[str] | None) -> str:
 
 
 def call(function: Any, given: str) -> Any:
-    """Call `function` with arguments from the JSON `given`; UserError if their types are wrong."""
+    """Call `function` with the arguments in the JSON text `given`, after a check of their types."""
     try:
         return TypeAdapter(function).validate_json(given)
     except ValidationError as invalid:

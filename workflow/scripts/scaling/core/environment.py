@@ -39,7 +39,7 @@ def now() -> str:
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return a run's environment, including all GPUs of the machine; no GPU is initialized."""
+    """Return the environment of a run. It lists all GPUs of the machine, and initializes none."""
     on_gpu = device == "cuda"
     return {
         "hosts": [host()],
@@ -70,7 +70,7 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return this process's environment, with `device` (a torch.device) as its only GPU."""
+    """Return the environment of this process, which computes on `device` (a torch.device)."""
     import torch
 
     if device.type == "cpu":
@@ -83,7 +83,10 @@ def describe_process(device: Any) -> dict[str, Any]:
 def completed(
     before: dict[str, Any], gpus: Sequence[str] = (), starts: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return the environment `before`, with leased `gpus`, ranks' reports `starts` and end time."""
+    """Return the environment `before` with the end time, the leased `gpus` and what ranks report.
+
+    `starts` has the first report of each rank.
+    """
     found = before | leased_gpus(gpus)
     if starts:
         hosts = list(dict.fromkeys(start["host"] for start in starts))
@@ -102,9 +105,10 @@ def host() -> str:
 
 
 def machine(device: Device) -> str:
-    """Return a machine's id: 12 hex digits, a hash of its host name and its GPUs' UUIDs.
+    """Return an identifier of this machine: a hash of its host name and of the UUIDs of its GPUs.
 
-    On a CPU, or in a Slurm job, which may not see all GPUs of its node, only the name is hashed.
+    It has 12 hexadecimal digits. A Slurm job may not see all GPUs of its node, so there, as on a
+    CPU, only the name is hashed.
     """
     count = ask_nvml(pynvml.nvmlDeviceGetCount) or 0
     seen = range(count) if device == "cuda" and "SLURMD_NODENAME" not in os.environ else ()
@@ -113,7 +117,7 @@ def machine(device: Device) -> str:
 
 
 def slurm_gpus() -> list[str]:
-    """Return the GPUs that Slurm gave this job step, as [`node:0,1`]; empty outside Slurm."""
+    """Return the GPUs that Slurm gave this job, such as [`node:0,1`]; [] outside Slurm."""
     ids = os.environ.get("SLURM_STEP_GPUS")
     return [f"{host()}:{ids}"] if ids else []
 
@@ -125,7 +129,7 @@ def gpu_names() -> list[str]:
 
 
 def leased_gpus(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Return `device_ids` (UUIDs) and known `device_names` of CUDA_VISIBLE_DEVICES entries."""
+    """Return UUIDs (`device_ids`) and names (`device_names`) of CUDA_VISIBLE_DEVICES entries."""
     names = [ask_nvml(pynvml.nvmlDeviceGetName, gpu_handle(entry)) for entry in entries]
     return {
         "device_names": [name for name in names if name is not None],
@@ -192,7 +196,7 @@ def torch_build() -> dict[str, Any]:
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
-    """Return text on a visible GPU with a lower compute capability; None if none is known."""
+    """Return a phrase on a visible GPU below a compute capability; None if there is none."""
     for handle in map(gpu_handle, visible_gpus()):
         level = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         if level and tuple(level) < capability:
@@ -202,7 +206,7 @@ def older_gpu(capability: tuple[int, int]) -> str | None:
 
 
 def applied_precision(requested: str, device: str) -> str:
-    """Return the precision in use: `requested`, but float32 for tf32 if `device` has no TF32."""
+    """Return `requested`, or float32 in place of tf32 if `device` has no TF32."""
     lacks = device == "cpu" or older_gpu(AMPERE)
     return "float32" if requested == "tf32" and lacks else requested
 

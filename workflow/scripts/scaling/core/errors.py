@@ -43,7 +43,7 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Main) -> Main:
-    """Decorate a script's last function, `main`, so that it runs when the file is started."""
+    """Call `main` if its file was started as a script; return it unchanged."""
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
             watched = (int(snakemake), os.getppid())

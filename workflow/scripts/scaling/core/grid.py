@@ -73,7 +73,7 @@ def of(config: dict[str, Any]) -> list[Cell]:
 
 
 def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return keyword arguments for `expand`, from the sections `grid` and `recipes`."""
+    """Return the arguments of `expand` that the sections `grid` and `recipes` give."""
     keys, strategies, paired = config["grid"], {}, []
     for name in keys["recipes"]:
         recipe = config["recipes"][name]
@@ -102,7 +102,7 @@ def expand(
     repeats: int = 1,
     strong_scaling: Collection[str] = (),
 ) -> list[Cell]:
-    """Return a run for each combination of the arguments, each run once.
+    """Return one run for each combination of the arguments.
 
     `recipes` maps names to strategies. `strong_scaling` recipes also get the runs of `strong_pair`.
     """
@@ -120,10 +120,11 @@ def expand(
 
 
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
-    """Return [(GPUs, batch size per GPU)] to add, so that the grid has a strong-scaling pair.
+    """Return the configuration that the grid lacks for strong scaling, as [(GPUs, batch size)].
 
-    A pair is one global batch on one GPU and on several. The pair to add is on the most GPUs, with
-    the batch nearest to 128 that these can share. [] if the grid has a pair, or cannot have one.
+    Strong scaling compares a global batch on one GPU and on several. The configuration is on the
+    most GPUs, and its global batch is the one nearest to 128 that they can share. The list is
+    empty if the grid has such a pair, or cannot have one.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return `digits` significant digits as text: 0.345, 12.4, 1,234, 1.66e10; NaN: an en dash."""
+    """Return a number with `digits` significant digits: `0.345`, `1,234`, `1.66e10`; NaN as `–`."""
     if pd.isna(value):
         return "–"
     if value == 0 or math.isinf(value):
@@ -22,7 +22,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def distinguishable(found: float, expected: float) -> tuple[str, str]:
-    """Return two numbers as text, with enough digits (3 to 7) to show their difference."""
+    """Return two numbers as text, with as many digits (3 to 7) as show that they differ."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
     difference, digits = abs(found - expected), 3

@@ -95,7 +95,7 @@ class Section(BaseModel):
 
 
 class Entry(Section):
-    """An entry of a list. Its dump has only keys that were given, without defaults."""
+    """A section in a list. `model_dump` returns only the keys that were given."""
 
     @model_serializer(mode="wrap")
     def _given(self, dumped: Any) -> dict[str, Any]:
@@ -103,14 +103,14 @@ class Entry(Section):
 
 
 def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
-    """Raise UserError with `sentences`, if there are any; several sentences get a line each."""
+    """Raise UserError with all `sentences`, one a line; do nothing if there are none."""
     if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(messages) == 1 else "\n  "
         raise UserError(between.join([f"invalid {name.removeprefix('the ')}:", *messages]))
 
 
 def check_images(needed: Mapping[str, int], images: int | None) -> None:
-    """Raise UserError for keys that need more than the dataset's `images` (None: unknown)."""
+    """Raise UserError if a key needs more training images than there are (None: unknown)."""
     has = f"and the dataset has {images}: lower it"
     more = {key: count for key, count in needed.items() if images and count > images}
     refuse(f"{key} needs {count} training images, {has}" for key, count in more.items())

@@ -34,7 +34,7 @@ class Difference:
 
 
 def difference(*samples: Sequence[float]) -> Difference:
-    """Return the mean of sample 2 minus that of sample 1; for a single sample, its mean.
+    """Return the mean of the second sample minus that of the first; of one sample, its mean.
 
     Samples are independent: with equal seeds, recipes still draw different crops. The interval is
     NaN if a sample has fewer than 2 values, or if two samples have no variance.
@@ -63,7 +63,7 @@ def margin(spreads: Any, sizes: Any) -> Any:
 
 
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
-    """Return the relative slowdown from the first to the last third, and whether times are steady.
+    """Return by what fraction the last third is slower than the first, and whether this is steady.
 
     Times are steady if the slowdown is at most `STEADY` or the median difference of consecutive
     epochs (von Neumann et al. 1941). Fewer than 3 epochs give NaN and False.
@@ -77,7 +77,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `drift` and `settled` of measured epochs, each with the time of its slowest rank."""
+    """Return whether measured epochs, each timed on its slowest rank, are steady (`drift`)."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

@@ -30,10 +30,11 @@ def as_json(**arguments: Any) -> str:
 
 
 def in_turns(runs: Sequence[grid.Cell]) -> list[grid.Cell]:
-    """Return the runs reordered into passes, one pass for each repeat and seed.
+    """Return the runs in the order in which they are measured.
 
-    Some passes are reversed: recipes A and B run as A B, B A, B A, A B, so that a drift of the
-    machine affects them equally. Within a pass, runs with equal GPUs and batch size are neighbours.
+    Each repeat and seed is one pass over the grid. Some passes are reversed, so that recipes A and
+    B run as A B, B A, B A, A B: a drift of the machine affects both equally. Within a pass, runs
+    with equal GPUs and batch size are neighbours.
     """
     passes: dict[tuple[int, int], list[grid.Cell]] = {}
     for run in runs:
@@ -85,7 +86,7 @@ class Jobs:
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return values for `kind`'s fields: from `own`, else from the last section with them."""
+        """Return a value for each field of `kind`: from `own`, or from the last section with it."""
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
         for section in ("machine", "training", *sections):
@@ -96,11 +97,10 @@ class Jobs:
         return found
 
     def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return functions for a rule's parameters `job` and `files`: JSON of an argument `name`.
+        """Return the parameters `job` (options) and `files` (paths) of a rule, as functions.
 
-        `job` has options (wildcards give the GPUs), `files` has paths. Snakemake reruns a job if
-        `job` changes. It does not if `files` changes, as `files` is a function of `input` and
-        `output`.
+        Both give JSON with one argument, `name`. Snakemake repeats a job if its `job` changes, but
+        not if its `files` change, as these are a function of `input` and `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -155,11 +155,11 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority: the earlier it is in the grid, the higher; 0 for other runs."""
+        """Return a run's priority, which falls in the order of `in_turns`; 0 for other runs."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return wildcard `gpus`; if absent, the grid's largest number, capped at one machine."""
+        """Return the wildcard `gpus`, or else the most GPUs of the grid that one machine has."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
@@ -167,14 +167,14 @@ class Jobs:
         return max(1, math.ceil(gpus / self._per_node))
 
     def threads(self, wildcards: Mapping[str, str]) -> int:
-        """Return the CPU cores of a timed job, per node: here all, unless jobs share the CPU."""
+        """Return the CPU cores of a timed job on each node: here all, unless jobs share the CPU."""
         if self._workflow.local_exec and not self._shares:
             return int(self._workflow.resource_settings.cores or 1)
         gpus = self.gpus(wildcards)
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return the resources of a rule with timed jobs, for `gpus` GPUs or as wildcards say."""
+        """Return the resources of a rule with timed jobs; None takes the GPUs from wildcards."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)

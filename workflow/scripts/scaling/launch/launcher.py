@@ -53,7 +53,7 @@ class RankLog:
 
 
 def read_logs(folder: Path) -> LinesByKind:
-    """Return all complete reports in the logs of `folder`, by kind, and sorted by rank."""
+    """Return all complete reports in the logs of `folder` by kind, in order of ranks."""
     found = []
     for path in folder.glob("rank*"):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -75,7 +75,7 @@ def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """How launched processes ended; later also their reports (`lines`) and environment."""
+    """How processes ended, what they reported (`lines`), and their environment."""
 
     returncode: int
     timed_out: bool
@@ -94,7 +94,7 @@ def elapsed() -> float:
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process when the process `parent` dies; unblock SIGTERM."""
+    """Let the kernel kill this process when `parent` dies, and let SIGTERM reach it."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

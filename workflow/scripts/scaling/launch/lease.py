@@ -74,7 +74,7 @@ def gpus(
 
 
 def waits_for(requested: environment.Device, count: int) -> str:
-    """Return text on processes that hold the devices a new job needs; "" if enough are free."""
+    """Return which processes hold the devices that a new job needs; "" if enough are free."""
     on_gpu = environment.resolve_device(requested) == "cuda"
     if not on_gpu and os.environ.get(SHARE_VARIABLE):
         return ""
@@ -113,7 +113,7 @@ def _take(uuid: str) -> socket.socket | None:
 
 
 def _holder(uuid: str) -> str:
-    """Return text on the process, user and command that hold a GPU's lease, or "is free"."""
+    """Return which process, user and command hold a GPU's lease, or "is free"."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:

@@ -1,4 +1,4 @@
-"""Derive a run's status, or causes of its failure, from how processes ended. Imports no torch."""
+"""Derive the status of a run, or why it failed, from how its processes ended."""
 
 import re
 import textwrap
@@ -37,7 +37,7 @@ FATAL = "Fatal Python error"
 
 
 def status_of(text: str) -> Status | None:
-    """Return `oom` or `oom_host` if an error's text is about a lack of memory, else None."""
+    """Return `oom` or `oom_host` if the text of an error says that memory is short, else None."""
     return next((status for status, words in LACKS.items() if words.search(text)), None)
 
 
@@ -68,11 +68,11 @@ def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
 
 
 def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
-    """Return the status of a failed command (None unless out of memory) and an error message.
+    """Return the status of a failed command (None unless out of memory) and its error message.
 
-    Both come from the last exception in `lines`, the output. Skipped are exceptions of launchers,
-    and those that another process's end caused. An exception before a printed epoch has status
-    None.
+    Both come from the last exception in `lines`, the output. Exceptions of launchers are skipped,
+    and exceptions that the end of another process caused. After an exception that a printed epoch
+    follows, the status is None.
     """
     own = [line for line in lines if not LAUNCHERS.search(line)]
     named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
@@ -132,9 +132,9 @@ def _measured(
 
 
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """Return a phrase on each rank's end, the first failure first, and the ranks that likely hung.
+    """Return a phrase on the end of each rank, the first failure first, and on ranks that hung.
 
-    Likely hung are ranks that reported neither an error nor an end; without any, ranks with the
+    A rank that reported neither an error nor an end likely hung; if all reported, those with the
     fewest steps. `done` maps each rank to its last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]

@@ -55,7 +55,7 @@ def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Pa
 
 
 def check(config: dict[str, Any], replayed: Path | None) -> None:
-    """Check `config` (else UserError), and add defaults of keys that it lacks."""
+    """Check `config`, add defaults of keys that it lacks, and set what its jobs inherit."""
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if (partial := config.get("partial")) in ("true", "false"):
         config["partial"] = partial == "true"
@@ -122,7 +122,7 @@ def relay_signals() -> None:
 
 
 def end_at_sigterm() -> None:
-    """Make SIGTERM end this process, the Snakemake of a job, even if a handler is set later."""
+    """Let SIGTERM end this Snakemake, which runs one job, although it sets a handler later."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes)

@@ -36,7 +36,7 @@ Time = Annotated[FiniteFloat, Gt(0)]
 
 
 class Printed(BaseModel):
-    """A printed report on an epoch or a step. Only the client prints the last four keys."""
+    """A report on an epoch or a step. Only the client prints the last four keys."""
 
     epoch: Annotated[int, Ge(0)]
     step: Annotated[int, Ge(0)] = -1
@@ -166,8 +166,8 @@ def _refused(line: str, why: str) -> UserError:
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return one row per epoch from `lines`, the table that `read_lines` returns.
 
-    If several processes report a step, the longest time and the mean of the losses count. If their
-    `samples` differ, the sum counts; equal `samples` are already the total of all processes.
+    Of a step that several processes report, the longest time and the mean loss count. Samples are
+    summed if they differ; equal samples are already those of all processes.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])

@@ -42,7 +42,7 @@ DATASETS = Registry[Dataset](
 
 @dataclass(frozen=True)
 class Model:
-    """A built-in model. Models of torchvision and functions of the user are not registered."""
+    """A built-in model. Torchvision's models and a user's functions are not registered."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ MODELS = Registry[Model]("model", Model, RESNET)
 
 
 def model_code(name: str) -> list[str | Path]:
-    """Return the modules (dotted names or files) of a model's code; [] for torchvision's models."""
+    """Return the modules with a model's code, as dotted names or files; [] for torchvision's."""
     if ":" not in name:
         return MODELS.modules(name) if name in MODELS.names() else []
     place = name.partition(":")[0]

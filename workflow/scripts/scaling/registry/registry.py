@@ -25,7 +25,7 @@ def has_extra(name: str) -> bool:
 
 @cache
 def loaded(path: Path) -> ModuleType:
-    """Import the file `path` as module `path.stem`, and return it; it may import from its folder.
+    """Return the module in the file `path`. The module may import others from its folder.
 
     UserError if the file is missing or its import fails.
     """
@@ -44,13 +44,13 @@ def loaded(path: Path) -> ModuleType:
 
 
 def plugin_entries() -> dict[Path, Any]:
-    """Return the constant `ENTRY` (or None) of each file that `SCALING_PLUGINS` lists, by path."""
+    """Return the `ENTRY` of each file in `SCALING_PLUGINS`, by path; None where it lacks one."""
     paths = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     return {path: getattr(loaded(path), "ENTRY", None) for path in paths}
 
 
 def resolved(target: str) -> Any:
-    """Return the object that `target` names, as `file.py:name` or `module:name`; else UserError."""
+    """Return the object that `target` names: `file.py:name` or `module:name`."""
     place, _, name = target.partition(":")
     try:
         return getattr(loaded(Path(place)), name) if place.endswith(".py") else resolve_name(target)
@@ -78,10 +78,10 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """Finds entries by name, among built-in entries (or references to them) and plug-ins.
+    """Finds entries by name, among the built-in ones and those of plug-ins.
 
-    `kind` is the word for an entry in error messages. `entry` is the type of the entries; plug-ins
-    with an `ENTRY` of another type are ignored.
+    A built-in entry may be a reference, which is loaded when it is needed. Error messages call an
+    entry `kind`. All entries have the type `entry`; a plug-in's `ENTRY` of another type is ignored.
     """
 
     def __init__(self, kind: str, entry: type[Entry], *built_in: Entry | Reference) -> None:
@@ -98,13 +98,13 @@ class Registry(Generic[Entry]):
         return known[name]
 
     def is_name(self, name: str) -> str:
-        """Return `name` if there is such an entry, else ValueError: a validator for pydantic."""
+        """Return `name`; ValueError, as pydantic's validators raise, if there is no such entry."""
         if name not in (known := self.names()):
             raise ValueError(f"it should be one of {', '.join(known)}")
         return name
 
     def modules(self, name: str) -> list[str | Path]:
-        """Return the modules that an entry refers to; if it is a plug-in, its file comes first."""
+        """Return the modules that an entry refers to, and first the file of a plug-in."""
         entry = self.find(name)
         place = [path for path, added in plugin_entries().items() if added is entry]
         referred = [value for value in vars(entry).values() if isinstance(value, Reference)]

@@ -13,7 +13,7 @@ def _all_reduced(gpus: int, gradient_bytes: float) -> float:
 
 
 def _copied(gpus: int, gradient_bytes: float) -> float:
-    """Return 2 K: K bytes to broadcast the parameters, and K to reduce the gradients to GPU 0.
+    """Return 2 K bytes: K to broadcast the parameters, and K to reduce the gradients to GPU 0.
 
     NCCL does both in rings, where every GPU but the last sends K bytes to the next (PERFORMANCE.md
     of nccl-tests, bus bandwidth). Buffers and outputs are not counted.
@@ -32,7 +32,7 @@ def _sharded(gpus: int, gradient_bytes: float) -> float:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy on several GPUs. Fields default to the values of strategy ddp."""
+    """A strategy on several GPUs. The defaults are those of strategy ddp."""
 
     name: str
     title: str

@@ -24,7 +24,7 @@ say = logging.getLogger("snakemake.logging").info
 
 
 class Progress(logging.Handler):
-    """Handles Snakemake's log events of one invocation; `records` and `results` are folders."""
+    """Prints the progress of a study as Snakemake's log events come."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Progress(logging.Handler):
         logger.addHandler(self)
 
     def begin(self, record: logging.LogRecord) -> bool:
-        """Store jobs before Snakemake lists them, and shorten logs before Snakemake shows them."""
+        """Store jobs before Snakemake lists them; shorten a log before Snakemake shows it."""
         event = getattr(getattr(record, "event", None), "name", "")
         if event == "RUN_INFO":
             self.emit(record)
@@ -166,7 +166,7 @@ class Progress(logging.Handler):
         say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left if known else ''}")
 
     def _warn(self, place: Path) -> None:
-        """Print a machine check's findings in one line, once for all checks with equal findings."""
+        """Print what a machine check found, unless an earlier check found the same."""
         found = unfit(measurements.machine([CHECK.read(self._records / place)]))
         if found and found not in self._warned:
             say(printable(f"Machine check: {found}"))

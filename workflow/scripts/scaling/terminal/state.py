@@ -69,7 +69,7 @@ class DurationEstimates:
 
 
 def _similarity_keys(place: Path) -> list[str]:
-    """Return keys of a record, from specific to general: run, configuration, recipe, kind."""
+    """Return keys of a record for its run, configuration, recipe and kind, in this order."""
     folders = [one for one in place.parts[:-1] if not one.startswith(("seed~", "repeat~"))]
     cell, recipe = "/".join(folders), "/".join(folders[:3])
     return [place.as_posix(), cell, recipe, f"{folders[0]} {place.name}"]
@@ -127,7 +127,7 @@ def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: boo
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return the number of runs by state: `2 done, 1 waiting`; up to `alone` runs, the state."""
+    """Return numbers of runs by state, `2 done, 1 waiting`; of `alone` or fewer only the state."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
@@ -137,7 +137,7 @@ def _clock(seconds: float) -> str:
 
 
 def _status(record: Path) -> tuple[str, str]:
-    """Return (state, error) of a run from its record; the error is "" if the record is valid."""
+    """Return the state of a run from its record, and an error if the record is invalid."""
     try:
         return RUN.read(record)["status"].replace("ok", "done"), ""
     except UserError as error:

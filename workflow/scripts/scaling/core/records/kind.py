@@ -1,4 +1,4 @@
-"""Kinds of records. A kind has one schema, which is checked on writing and reading."""
+"""Read and write records, each checked against the schema of its kind."""
 
 import hashlib
 import json
@@ -90,7 +90,7 @@ class Manifest(ShapedDataset):
 
 @closed
 class OwnData(TypedDict):
-    """Takes the place of a dataset for a user's own command. Only its manifest has `origin`."""
+    """The dataset of a user's own command, which the study does not know."""
 
     source: Literal["own"]
     origin: NotRequired[str]
@@ -98,7 +98,7 @@ class OwnData(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of record: a `schema` (a TypedDict), and a function that yields contradictions."""
+    """A kind of record. `contradictions` yields a phrase for each value that cannot be."""
 
     what: str
     schema: Any
@@ -123,7 +123,7 @@ class Kind:
         return TypeAdapter(self.schema)
 
     def _wrong(self, record: Any, path: Path) -> str | None:
-        """Return the first error in a record, with the field's name; None if there is no error."""
+        """Return the first error in a record as text; None if there is no error."""
         try:
             self._adapter.validate_json(json.dumps(record))
         except ValidationError as error:
@@ -132,7 +132,10 @@ class Kind:
 
 
 def unsigned(path: Path) -> dict[str, Any]:
-    """Return the record at `path`, of any schema; UserError for a wrong checksum or version."""
+    """Return the record at `path` without a check of its schema.
+
+    UserError if its checksum or its version is wrong.
+    """
     record = files.read_json(path, MOST_BYTES)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
         raise UserError(f"{path}: checksum mismatch: {TO_DO}")
@@ -142,7 +145,7 @@ def unsigned(path: Path) -> dict[str, Any]:
 
 
 def _misplaced(record: dict[str, Any], path: Path) -> Iterator[str]:
-    """Yield a sentence for each folder `key~value` in `path` that contradicts the record."""
+    """Yield a phrase for each folder of `path`, such as `gpus~2`, that the record contradicts."""
     fields = record | record.get("cell", {})
     values = dict(part.split("~", 1) for part in path.parts if "~" in part)
     if "seed" in values and fields.get("repeat"):

@@ -32,7 +32,7 @@ class GpuReading(TypedDict):
 
 
 class OfRank(TypedDict):
-    """Base class of a rank's measurements over a number of iterations."""
+    """Base class of what one rank measures in a number of iterations."""
 
     rank: types.Whole
     iterations: types.Whole
@@ -54,7 +54,7 @@ class EpochRow(OfRank):
 
 
 class Energy(TypedDict):
-    """Energy in joules of each GPU of a rank, over all epochs of a role; `counts` says of what."""
+    """Joules of each GPU of a rank, summed over a role's epochs; `counts` names their extent."""
 
     rank: types.Whole
     role: types.Role
@@ -66,7 +66,7 @@ class Energy(TypedDict):
 
 
 class Model(TypedDict):
-    """The model: number of parameters, bytes, FLOPs, and a SHA-256 of the weights of each rank."""
+    """The model. `parameters_sha256` has a hash of the final weights for each rank."""
 
     name: str
     width: types.Positive
@@ -80,7 +80,7 @@ class Model(TypedDict):
 
 @types.opened
 class Parameters(TypedDict):
-    """Parameters of a run, requested and applied options; of a command, hashes of its files."""
+    """Parameters of a run. For a command, `recipe_options` has the hashes of its files."""
 
     engine: str
     warmup_epochs: types.Whole
@@ -99,7 +99,7 @@ class Evaluation(TypedDict):
 
 
 class Memory(TypedDict):
-    """Peak bytes per device (or host process), and capacity in bytes of one device (or host)."""
+    """Peak bytes of each device, and bytes that one device has; on a CPU of processes and host."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]
@@ -128,7 +128,7 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of blocks of iterations on batches in memory; `steps.IN_TURN` has their order."""
+    """Seconds of blocks of iterations on batches in memory, in the order of `steps.IN_TURN`."""
 
     samples: types.Whole | None
     seconds: types.Repeats
@@ -205,7 +205,7 @@ class Training(TypedDict):
 
 
 class Technique(types.Record):
-    """Record of one technique (key `remedy`) at one global batch, `runs.json`."""
+    """Record of one technique, `remedy`, at one global batch (`runs.json`)."""
 
     remedy: str
     global_batch: types.Positive
