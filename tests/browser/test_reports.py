@@ -94,7 +94,7 @@ def test_links_lead_somewhere_and_permalinks_open_folds(page):
     page.evaluate(FOLD)
 
 
-def test_the_map_shows_one_quantity_at_a_time(page):
+def test_map_shows_one_quantity_at_a_time(page):
     for switch in reversed(page.locator(".switch input").all()):
         switch.check()
         shown = page.evaluate(SHOWN)

@@ -46,7 +46,7 @@ def test_all_processes_of_a_training_end_with(new_study, victim):
     assert study.orphans() == []
 
 
-def test_a_training_without_ranks_ends_with_its_snakemake(new_study):
+def test_training_without_ranks_ends_with_its_snakemake(new_study):
     study = new_study(dataset__train_images=6000, convergence__epochs=10000)
     snakemake = study.start("results/convergence/remedy~none/global_batch~10/runs.json")
     study.wait_for(
@@ -107,7 +107,7 @@ def test_sigterm_ends_the_snakemake_of_one_job_at_once(new_study, mode):
     assert study.orphans() == []
 
 
-def test_a_closed_terminal_ends_it_without_a_lock(new_study):
+def test_closed_terminal_ends_study_without_a_lock(new_study):
     study = new_study(**LONG)
     ours, its = pty.openpty()
     options = [study.target(batch_size=1), "--configfile", "tiny.yaml"]

@@ -24,7 +24,7 @@ def test_all_gpus_multiply_at_once_and_each_is_looked_at(tmp_path):
     assert [host["cores"] > 0 for host in found["hosts"]] == [True]
 
 
-def test_the_driver_knows_the_gpu_that_torch_tells():
+def test_driver_and_torch_name_the_same_gpu():
     found = environment.describe_process(torch.device("cuda"))
     assert found["device_names"] == [torch.cuda.get_device_name()]
     assert found["device_ids"][0] in map(environment.gpu_uuid, environment.visible_gpus())

@@ -203,7 +203,7 @@ def test_one_gpu_says_how_long_it_works(images, tmp_path, recipe):
     assert record["model"]["flops_per_image"] == FLOPS_OF_WIDTH_1
 
 
-def test_the_counters_of_a_gpu_that_works_are_read():
+def test_counters_of_a_busy_gpu_are_read():
     counters, began = GpuCounters(environment.visible_gpus()[:1]), perf_counter()
     factor = torch.randn(8192, 8192, dtype=torch.bfloat16, device="cuda")
     while perf_counter() - began < 1:
@@ -243,9 +243,7 @@ INSIDE = r"rank 0: timed out: waited \d+ s after step 1 of epoch 2.*; likely stu
         ("stopped:1:1", tuned(**OPTIONS | {"cuda_graph": True}), INSIDE),
     ],
 )
-def test_a_rank_that_is_lost_ends_the_run_and_is_named(
-    images, tmp_path, monkeypatch, fault, asked, named
-):
+def test_lost_rank_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault, asked, named):
     """Between epochs, or inside a captured one."""
     asked = {"device": "cuda", "collective-timeout-seconds": 5} | asked
     with pytest.raises(UserError, match=named):

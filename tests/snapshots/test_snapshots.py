@@ -16,7 +16,7 @@ def copy():
 
 
 @pytest.mark.parametrize("study", snapshots.STUDIES)
-def test_a_stored_study_yields_what_it_did(study):
+def test_stored_study_equals_its_snapshot(study):
     results = snapshots.make(study)
     assert snapshots.compare(study, snapshots.texts(results)) == []
     for path in results.glob("answers.md"):
@@ -38,7 +38,7 @@ def test_snapshots_are_of_stored_studies_alone():
     assert {path.name for path in snapshots.SNAPSHOTS.glob("expected/*")} == set(snapshots.STUDIES)
 
 
-def test_what_is_gone_or_new_or_another_number_is_a_difference():
+def test_comparison_names_gone_new_and_changed_values():
     folder = snapshots.SNAPSHOTS / "expected/cpu"
     paths = sorted(folder.rglob("*.*"))
     found = {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
@@ -51,7 +51,7 @@ def test_what_is_gone_or_new_or_another_number_is_a_difference():
     assert snapshots.differences(before, before.replace("1.5", "1.6")) == ["-1.5,2", "+1.6,2"]
 
 
-def test_the_report_in_the_repository_is_that_of_its_study():
+def test_report_in_docs_is_that_of_its_study():
     report = snapshots.ROOT / "docs/h100x2.html"
     snapshot = snapshots.SNAPSHOTS / "expected/h100x2/report.txt"
     assert snapshots.of_tables(Page(report.read_text(encoding="utf-8"))) == snapshot.read_text(

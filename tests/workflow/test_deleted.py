@@ -37,7 +37,7 @@ def test_library_works_without_packages_beside_it(new_study):
         assert f"needs workflow/scripts/{package}, which is not here" in refused.stdout
 
 
-def test_each_package_beside_the_library_is_tried():
+def test_packages_that_can_be_deleted_are_listed():
     scripts = ROOT / "workflow/scripts"
     extras = {f"extras/{path.parent.name}" for path in scripts.glob("extras/*/__init__.py")}
     assert set(APART) == {"grader", *extras}

@@ -63,7 +63,7 @@ def model(times, busy):
         ({32: 4.126, 500: 1.5, 1000: 0.2}, [1e-3, 5e-3, 1e-2], None),
     ],
 )
-def test_a_model_of_steps_is_printed_where_it_fits(times, busy, text):
+def test_step_model_is_printed_where_it_fits(times, busy, text):
     answer = model(times, busy).text
     assert answer.startswith(f"With plain {text}.") if text else "step" not in answer
     waits = "From b\u00a0=\u00a0500 on, data wait takes 50–80 % of an epoch of plain."
@@ -118,7 +118,7 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
         ((0.2, 1.4), "refuted", 20),
     ],
 )
-def test_each_cell_tells_how_much_of_the_link_is_used(utilizations, verdict, best):
+def test_claim_names_the_used_share_of_the_link(utilizations, verdict, best):
     """On a link of 100 GB/s between 2 GPUs, used to these shares with batch 32 and 128."""
     timing = together(5.6, 2.2, 1.5)["timing"]
     rows = timing[timing["gpus"] == 2].head(len(utilizations))

@@ -35,7 +35,7 @@ def answers(document):
         (lambda step: step.update(ranks_agree=False), "refuted"),
     ],
 )
-def test_a_step_sends_every_gradient_once_and_buffers(change, verdict):
+def test_step_sends_gradients_once_and_buffers(change, verdict):
     document = made.synchronization()
     change(document["steps"][0])
     assert answers(document)[1].claims[0].verdict == verdict

@@ -59,7 +59,7 @@ def test_mistake_is_named_with_key_and_allowed_values(path, value, sentence):
         (("study", "replay"), ("dataset.source", "images")),
     ],
 )
-def test_mistakes_of_one_kind_are_told_at_once(first, second):
+def test_mistakes_of_one_kind_are_listed_together(first, second):
     """Of keys and types; of recipes; of what does not fit together."""
     with pytest.raises(UserError) as raised:
         config.check(changed(first, second))

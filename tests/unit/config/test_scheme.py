@@ -25,6 +25,6 @@ def test_weights_alone_leave_biases_and_logits_floats():
         ({"mistake": None, "mistakes": []}, "the unknown key mistake, perhaps mistakes"),
     ],
 )
-def test_what_is_not_allowed_is_named(options, complaint):
+def test_disallowed_option_is_named(options, complaint):
     with pytest.raises(UserError, match=complaint):
         Scheme.of(options, "the scheme")

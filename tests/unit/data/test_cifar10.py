@@ -67,7 +67,7 @@ def raw(tmp_path):
     return tmp_path / "raw"
 
 
-def test_the_archive_is_downloaded_once_and_prepared(archive, tmp_path, httpserver, monkeypatch):
+def test_archive_is_downloaded_once_and_prepared(archive, tmp_path, httpserver, monkeypatch):
     monkeypatch.setattr(CIFAR10, "url", httpserver.url_for("/a"))
     httpserver.expect_request("/a").respond_with_data(archive.read_bytes())
     places = {"output": tmp_path / "images.npz", "manifest": tmp_path / "manifest.json"}
@@ -87,9 +87,7 @@ def test_the_archive_is_downloaded_once_and_prepared(archive, tmp_path, httpserv
         (200, r"expected md5:\w+ but got 5d41402abc4b2a76b9719d911017c592"),
     ],
 )
-def test_a_failed_download_is_tried_again_as_often_as_asked_for(
-    archive, raw, httpserver, status, complaint
-):
+def test_failed_download_is_repeated_up_to_the_limit(archive, raw, httpserver, status, complaint):
     for _ in range(2):
         httpserver.expect_ordered_request("/a").respond_with_data("hello", status)
     httpserver.expect_ordered_request("/a").respond_with_data(archive.read_bytes())
@@ -99,7 +97,7 @@ def test_a_failed_download_is_tried_again_as_often_as_asked_for(
     assert_is_the_small_cifar10(read(None, raw, httpserver.url_for("/a"), 2))
 
 
-def test_a_silent_server_is_given_up(archive, raw, monkeypatch):
+def test_silent_server_is_given_up(archive, raw, monkeypatch):
     monkeypatch.setattr(cifar10, "SILENCE_SECONDS", 0.1)
     with socket.create_server(("localhost", 0)) as server:
         address = f"http://localhost:{server.getsockname()[1]}/a"
@@ -107,7 +105,7 @@ def test_a_silent_server_is_given_up(archive, raw, monkeypatch):
             read(None, raw, address)
 
 
-def test_an_archive_or_a_folder_is_used_where_it_lies(archive, raw):
+def test_archive_or_folder_is_read_in_place(archive, raw):
     unpacked = archive.parent / BATCHES
     for given in (archive, unpacked, unpacked.parent):
         assert_is_the_small_cifar10(read(given, raw))

@@ -34,7 +34,7 @@ def small_dataset(**changes):
         ({"classes": ["cat", "cat"]}, "class names must be distinct, not cat, cat"),
     ],
 )
-def test_a_dataset_that_does_not_fit_is_refused_with_the_reason(changes, complaint):
+def test_inconsistent_dataset_is_refused_with_the_reason(changes, complaint):
     with pytest.raises(UserError) as caught:
         small_dataset(**changes)
     assert complaint in str(caught.value)

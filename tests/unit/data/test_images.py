@@ -115,14 +115,14 @@ def cut_off(folder):
         (lambda at: (at / "test/cat/4.png").write_bytes(DEEP), "more than 8 bits"),
     ],
 )
-def test_another_layout_or_an_image_that_cannot_be_read_is_named(folder, change, complaint):
+def test_wrong_layout_or_unreadable_image_is_named(folder, change, complaint):
     change(folder)
     with pytest.raises(UserError, match=complaint):
         read(folder)
 
 
 @pytest.mark.parametrize("compression", ["", "gz", "xz"])
-def test_an_archive_is_its_folder_and_one_cut_off_is_named(folder, compression):
+def test_archive_equals_its_folder_and_truncation_is_named(folder, compression):
     path = archive_of(folder, compression)
     assert checksum(path) == checksum(folder)
     content = path.read_bytes()
@@ -147,7 +147,7 @@ def test_archive_that_writes_elsewhere_is_refused(folder, name, kind):
         read(path)
 
 
-def test_a_small_archive_of_much_is_not_unpacked(folder, monkeypatch):
+def test_archive_that_unpacks_to_too_much_is_refused(folder, monkeypatch):
     monkeypatch.setattr(images, "MOST_BYTES", 9_000_000)
     (folder / "train/cat/0.png").write_bytes(bytes(9_000_000))
     with pytest.raises(UserError, match="it unpacks to more than 9,000,000 bytes"):

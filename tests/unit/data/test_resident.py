@@ -60,7 +60,7 @@ def test_crops_and_flips_are_as_frequent_as_in_torchvision():
     assert (columns - expected).abs().max() < 5 * expected.max() ** 0.5
 
 
-def test_each_rank_draws_crops_and_flips_of_its_own():
+def test_ranks_draw_different_crops_and_flips():
     # By chance one of a hundred lies where the other rank has it.
     assert (places(400, rank=0, ranks=2) == places(400, rank=1, ranks=2)).sum() < 10
 

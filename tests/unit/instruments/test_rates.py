@@ -27,7 +27,7 @@ def test_peaks_repeat_the_best_size_for_a_sustained_rate():
         assert best["sprint"] == best["sustained"]
 
 
-def test_a_gpu_older_than_ampere_multiplies_in_float32_alone(monkeypatch):
+def test_gpu_older_than_ampere_is_measured_in_float32(monkeypatch):
     monkeypatch.setattr(peaks.torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(peaks.environment, "older_gpu", {peaks.environment.AMPERE: "7.5"}.get)
     monkeypatch.setattr(peaks, "REST_SECONDS", 0)

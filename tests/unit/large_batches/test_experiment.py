@@ -52,7 +52,7 @@ def train(tmp_path):
     return run
 
 
-def test_each_remedy_has_its_sweep_and_the_chosen_rates_seeds(train):
+def test_technique_has_a_sweep_and_seeds_at_its_rate(train):
     found = train({"none": {}, "linear": {"scaling": "linear"}}, 16, precision="tf32")
     found = found["linear"]
     assert found["training"]["precision"] == "float32"  # A CPU has no TF32.
@@ -88,7 +88,7 @@ def test_batch_larger_than_the_dataset_is_recorded(train):
     assert "44 training images" in found["message"]
 
 
-def test_a_run_that_diverges_ends_and_tells_when(train):
+def test_diverging_run_ends_and_records_its_epoch(train):
     found = train({"none": {"factors": [1]}}, 8, learning_rate=1e9, epochs=2)
     (run, _) = found["none"]["result"]["runs"]
     assert run["diverged"] == "not finite"
@@ -115,7 +115,7 @@ def test_micro_batches_train_like_ddp_ranks(tmp_path):
     assert distance(whole, by_ddp) > 1e-3
 
 
-def test_each_option_of_a_run_changes_it():
+def test_option_of_a_run_changes_its_weights():
     plain, (epoch,) = trained(RUN)
     for run in (
         with_options(zero_gamma=True),

@@ -36,7 +36,7 @@ def test_equal_runs_of_two_techniques_are_one():
     assert run_of(STUDY, plain, 128, 640, 1.0, 1) != at_reference[0]
 
 
-def test_the_rate_with_the_lowest_training_loss_is_chosen():
+def test_rate_with_lowest_training_loss_is_chosen():
     assert choose({0.25: 1.0, 1.0: 0.8, 4.0: 0.9}) == 1.0
     assert choose({0.25: 1.0, 1.0: None, 4.0: None}) == 0.25
     # All diverged: the rule's own rate shows it.

@@ -77,7 +77,7 @@ def test_next_start_removes_a_killed_measurements_files(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".other.ranks.killed"]
 
 
-def test_the_port_where_processes_meet_is_kept_from_all_others():
+def test_rendezvous_port_is_reserved():
     port = launcher.reserve_port()
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind(("", port))

@@ -10,7 +10,7 @@ from scaling.models.resnet import ResNet18
 from scaling.models.tutorial_cnn import load_weights, save_weights, tutorial_cnn
 
 
-def test_the_model_of_the_literature_has_11173962_parameters():
+def test_resnet18_has_11173962_parameters():
     assert ResNet18(4, 3)(torch.zeros(2, 3, 32, 32)).shape == (2, 3)
     assert sum(parameter.numel() for parameter in ResNet18().parameters()) == 11_173_962
 

@@ -17,7 +17,7 @@ INT8 = "weights+activations+bias"
 WORST = {"clipped_share_calibration": "max", "sqnr_after_relu_db": "min"}
 
 
-def test_every_figure_of_the_readme_is_that_of_the_records():
+def test_readme_figures_are_those_of_the_records():
     documents = [VARIANT.read(path) for path in STUDY.glob("quantization/*/*/*.json")]
     table, words = quantization.quantization(documents), section("quantization-cifar10")
     compared = [one["exactness"] for one in documents if one["exactness"]]

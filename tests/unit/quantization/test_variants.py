@@ -41,7 +41,7 @@ def test_stages_cost_at_most_a_point(quantized_digits):
     assert record["packed_bytes"] == 61_770 + 4 * 236 + 4 * 5 + 4
 
 
-def test_the_histograms_count_every_value_of_every_layer(quantized_digits):
+def test_histograms_count_all_values_of_all_layers(quantized_digits):
     entries = record_of(quantized_digits)["histograms"]
     assert len(entries) == 14
     # Of the weights, and of what a layer passes on for each of 150 images.
@@ -94,7 +94,7 @@ def test_correct_variant_keeps_every_invariant(records):
         (BOTH, {"accuracy", "S·o·max", "bias"}),
     ],
 )
-def test_every_mistake_is_revealed(records, mistake, expected):
+def test_mistake_is_revealed_by_its_invariants(records, mistake, expected):
     wrong, sound = records[mistake], records[""]
     assert wrong["training_checksum"] == sound["calibration_checksum"]
     found = revealed_by([wrong], [sound])

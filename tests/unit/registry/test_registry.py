@@ -12,7 +12,7 @@ from scaling.registry.update_rule import Technique, gpus_of, uneven
 @pytest.mark.parametrize(
     ("registry", "code"), [(STRATEGIES, "wrap"), (ENGINES, "trainer"), (MODELS, "factory")]
 )
-def test_every_registry_entry_is_found_and_loads(registry, code):
+def test_registry_entries_are_found_and_load(registry, code):
     for name in registry.names():
         assert registry.find(name).name == name
         assert callable(getattr(registry.find(name), code).load())
@@ -33,12 +33,12 @@ def test_four_gpus_start_processes_and_send_bytes(strategy, processes, busiest):
     assert (found.busiest_bytes(4, 1e6), found.busiest_bytes(1, 1e6)) == (busiest, 0)
 
 
-def test_the_rules_of_the_rate_are_those_of_the_papers():
+def test_rate_rules_are_those_of_the_papers():
     assert Technique().rate(0.1, 64) == 0.1
     assert Technique(scaling="linear").rate(0.1, 64) == pytest.approx(6.4)
     assert Technique(scaling="sqrt").rate(0.1, 64) == pytest.approx(0.8)
 
 
-def test_a_large_batch_is_spread_and_a_small_one_is_not():
+def test_large_batch_is_spread_over_gpus():
     assert [gpus_of(batch, 128, 4) for batch in (128, 256, 512, 8192)] == [1, 1, 4, 4]
     assert uneven([130, 512, 514, 1025], 128, 4) == [514, 1025]

@@ -22,6 +22,6 @@ def test_answers_follow_the_order_of_a_form(tmp_path):
     assert text.startswith("# A study\n") and "Thus.\n" in text
 
 
-def test_an_unknown_form_is_refused(tmp_path):
+def test_unknown_form_is_refused(tmp_path):
     with pytest.raises(UserError, match="there is no form 'Q9'; choose of Q7, B5"):
         main(answers=tmp_path / "answers.md", form="Q9")

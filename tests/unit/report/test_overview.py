@@ -74,7 +74,7 @@ def test_factor_from_the_lab_is_of_machines_that_ran_both(flagship):
 
 
 @pytest.mark.parametrize("verdict", ["unclear", "same"])
-def test_a_speedup_within_noise_is_no_headline(flagship, verdict):
+def test_speedup_within_noise_is_no_headline(flagship, verdict):
     cells = of_page.of_study(flagship)
     assert overview.cards(flagship, cells.assign(status="oom")) == []
     cells = cells.assign(verdict=verdict)

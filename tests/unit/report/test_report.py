@@ -25,7 +25,7 @@ def page(tmp_path_factory):
     return render(folder, replayed_from=folder)
 
 
-def test_the_page_is_one_document_that_loads_nothing(page):
+def test_page_is_one_document_that_loads_nothing(page):
     assert page.source.count("<!DOCTYPE html>") == 1
     assert not {"script", "link", "iframe", "object", "base", "img"} & {t for t, _ in page.elements}
     loaded = [named[key] for _, named in page.elements for key in ("src", "href") if key in named]
@@ -33,12 +33,12 @@ def test_the_page_is_one_document_that_loads_nothing(page):
     assert not re.search(r"@import|url\(|https?:(?!//www.w3.org/2000/svg)", page.source)
 
 
-def test_a_figure_says_what_it_is_of(page):
+def test_figure_names_its_cell_and_quantity(page):
     of = {"data-cell": "tuned/ddp/2/512", "data-quantity": "speedup", "data-value": "1.9362"}
     assert ("td", of) in page.elements
 
 
-def test_every_part_of_the_report_has_its_tables():
+def test_report_parts_have_tables():
     assert set(PARTS) == {one.name for one in QUESTIONS} | {"where", "limits", "gpus"}
 
 

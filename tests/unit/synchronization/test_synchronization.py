@@ -95,6 +95,6 @@ def test_overlap_is_the_largest_over_pairs_of_ranks():
         ([[0.0]] * 2, [0.0, 0.0]),
     ],
 )
-def test_a_drift_is_a_range_relative_to_the_mean(ranks, expected):
+def test_drift_is_range_relative_to_the_mean(ranks, expected):
     found = drift([np.array(variances, dtype=float) for variances in ranks])
     assert found == dict(zip(("variance_max", "variance_mean"), expected, strict=True))

@@ -51,7 +51,7 @@ def test_samples_of_an_epoch_are_those_of_all_ranks(rows, requested, samples, me
     assert len(messages) == bool(message) and (not message or message in messages[0])
 
 
-def test_samples_without_a_one_gpu_batch_count_as_the_recipes_others():
+def test_samples_without_one_gpu_follow_the_recipe():
     table, _ = settled([(1, 0.6, 4096), (2, 0.3, 2048), (2, 0.6, 2048, 16)])
     assert table["samples"].tolist() == [4096, 4096, 4096]
     table, _ = settled([(1, 0.6, 4096), (2, 0.3, 4096), (2, 0.6, 2048, 16)])

@@ -207,7 +207,7 @@ def test_resnet18_costs_3_329_gflop_per_image():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_a_model_is_evaluated_by_its_running_statistics():
+def test_evaluation_uses_running_statistics():
     # Red images: with a mean of 0 and a variance of 1 the logits are 1, 0, 0; by their own, all 0.
     pixels = np.zeros((4, 8, 8, 3), np.uint8) + np.array([255, 0, 0], np.uint8)
     data = ImageDataset(*2 * (pixels, np.zeros(4, np.int64)), ["red"])

@@ -84,7 +84,7 @@ def test_fused_results_and_gradients_equal_batch_norms(dtype, kind, uses, shape)
     assert all(near(one, other, ERROR[dtype]) for one, other in pairs if one.dim())
 
 
-def test_a_value_that_is_no_number_is_not_rectified_away():
+def test_nan_passes_the_fused_rectifier():
     x = torch.ones(2, 8, 5, 5, device=DEVICE)  # Not in the order of channels-last images.
     x[0, 3, 0, 0] = torch.nan
     fused, _ = fused_norm(8)
