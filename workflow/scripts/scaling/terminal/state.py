@@ -1,11 +1,8 @@
 """Implements `make status`, which prints the state of a study's runs and the time left."""
 
-import json
 import math
-import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -16,7 +13,7 @@ import pandas as pd
 import psutil
 
 from scaling.config import stored
-from scaling.core import command_line, environment, files, grid
+from scaling.core import command_line, files, grid
 from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
 
@@ -82,44 +79,37 @@ def duration(value: float) -> str:
     return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
 
 
-def study_status(config: dict[str, Any], begun: dict[Path, float], runs_now: bool) -> str:
-    """Return the state of the study in results/ as text; `begun` has start times of runs."""
-    known = DurationEstimates(config, RESULTS)
+def study_status(config: dict[str, Any], since: float) -> str:
+    """Return the state of the study in results/ as text.
+
+    `since` is when its Snakemake started, in seconds since 1970; infinity if none runs.
+    """
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)
     others = [place for kind, places in wanted.items() if kind != "runs" for place in places]
     there = {place for place in [*cells, *others] if (RESULTS / place).exists()}
-    begun = _remote_runs(cells, config["machine"]["time_limit_seconds"]) | begun
     rows, logs = [], {}
     for place, cell in cells.items():
         log, strategy = cell.log_path(LOGS), cell.strategy if cell.gpus > 1 else ""
-        state = "running", ""
-        if place not in begun:
-            state = _status(RESULTS / place) if place in there else _failed(log)
-        rows.append([cell.recipe, strategy, cell.gpus, cell.batch_size, state[0]])
-        logs[log] = state[1]
+        state, logs[log] = _status(RESULTS / place) if place in there else _unfinished(log, since)
+        rows.append([cell.recipe, strategy, cell.gpus, cell.batch_size, state])
     runs = pd.DataFrame(rows, columns=["recipe", "strategy", "GPUs", "batch_size", "state"])
     if not there.issuperset(others):
         paths = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
-        logs |= {log: _failed(log)[1] for log in paths}
+        logs |= {log: _unfinished(log, since)[1] for log in paths}
     due = [place for place in [*cells, *others] if place not in there]
-    now = time.time()
-    left = known.total(due) - sum(now - since for since in begun.values())
     counted = f": {_counted(runs['state'], 0)}" if cells else ""
-    first = {*(cells or others)}
+    first, end = {*(cells or others)}, ""
+    if (runs_now := since < math.inf) and due:
+        left = DurationEstimates(config, RESULTS).total(due)
+        end = f"; until about {datetime.fromtimestamp(time.time() + left):%a %H:%M}"
     head = f"{config['study']} ({RESULTS / stored.CONFIG}), {'' if runs_now else 'not '}running, "
-    end = f"; until about {_clock(now + max(left, 0))}" if runs_now and due else ""
     table = runs.pivot_table(
         "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False, fill_value="-"
     )
     lines = [
         f"{head}{len(there & first)} of {len(first)}{counted}{end}\n",
         table.reset_index().rename_axis(columns=None).to_string(index=False) + "\n",
-        *(
-            f"running: {cells.get(place, place.with_suffix(''))}, since {_clock(since)}, until "
-            f"about {_clock(since + known.total([place]))}"
-            for place, since in begun.items()
-        ),
         f"Other measurements: {len(there & {*others})} of {len(others)} done",
         *(f"{log}\n  {error}" for log, error in logs.items() if error),
     ]
@@ -132,10 +122,6 @@ def _counted(states: pd.Series, alone: int = 1) -> str:
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
 
-def _clock(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds):%a %H:%M}"
-
-
 def _status(record: Path) -> tuple[str, str]:
     """Return the state of a run from its record, and an error if the record is invalid."""
     try:
@@ -144,38 +130,24 @@ def _status(record: Path) -> tuple[str, str]:
         return "failed", str(error)
 
 
-def _failed(log: Path) -> tuple[str, str]:
-    """Return ("failed", last error) if the end of a log has an error, else ("waiting", "")."""
+def _unfinished(log: Path, since: float) -> tuple[str, str]:
+    """Return the state of a run without a record from its log, and the log's last error."""
     lines = files.log_end(log).splitlines() if log.exists() else []
-    error = next((line for line in reversed(lines) if "rror: " in line), "")
-    return "failed" if error else "waiting", error
-
-
-def _remote_runs(places: Iterable[Path], limit: float) -> dict[Path, float]:
-    """Return start times of runs on other machines that logged in the last `limit` seconds."""
-    begun = {}
-    for place in places:
-        for path in (RESULTS / place).parent.glob(".run.ranks.*/rank*.jsonl"):
-            first = path.read_text(encoding="utf-8").partition("\n")[0]
-            young = time.time() - path.stat().st_mtime < limit
-            if young and first and json.loads(first)["host"] != environment.host():
-                begun[place] = path.parent.stat().st_mtime
-    return begun
+    if error := next((line for line in reversed(lines) if "rror: " in line), ""):
+        return "failed", error
+    waits = lines and lines[-1].startswith(("waits for", "Slurm has not begun"))
+    begun = log.exists() and log.stat().st_mtime >= since and not waits
+    return "running" if begun else "waiting", ""
 
 
 @command_line.script
 def main() -> None:
     """Print the state of the study in results/; its first job must have begun."""
-    study, keys = stored.read(RESULTS), ["cmdline", "create_time", "cwd"]
-    processes = [process.info for process in psutil.process_iter(keys)]
-    here = [process for process in processes if process["cwd"] == str(Path.cwd())]
-    begun = {
-        Path(path).relative_to(RESULTS): process["create_time"]
-        for process in here
-        for word in process["cmdline"]
-        for path in re.findall('"output": "([^"]+)"', word if word.startswith("{") else "")
-        if Path(path).is_relative_to(RESULTS)
-    }
-    runs_now = any("snakemake" in word for process in here for word in process["cmdline"][:3])
-    text = study_status(study, begun, runs_now or bool(begun))
-    print(text.encode("ascii", "replace").decode())
+    study, here = stored.read(RESULTS), str(Path.cwd())
+    processes = [one.info for one in psutil.process_iter(["cmdline", "create_time", "cwd"])]
+    started = [
+        process["create_time"]
+        for process in processes
+        if process["cwd"] == here and "snakemake" in " ".join(process["cmdline"][:3])
+    ]
+    print(study_status(study, min(started, default=math.inf)).encode("ascii", "replace").decode())
