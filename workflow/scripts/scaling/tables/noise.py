@@ -35,21 +35,17 @@ Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Write a machine's name into each record. Records that share a part get the same name.
+    """Set `machine` in each record's environment. Records that share a part get the same name.
 
     Parts are the machines that a record names; in older records GPU UUIDs, or else hosts.
     """
     environments = [record["environment"] for record in records]
-    parts = [
-        # A host's name may be that of many machines.
-        (one.get("machine") or "").split("+")
-        if one.get("machine") or not one.get("hosts")
-        else one.get("device_ids") or one["hosts"]
-        for one in environments
-    ]
-    part = pd.Series(parts, dtype=object).explode()
-    if part.empty:
+    if not environments:
         return
+    older = [one.get("device_ids") or one.get("hosts") or [""] for one in environments]
+    named = [(one.get("machine") or "").split("+") for one in environments]
+    parts = [name if any(name) else old for name, old in zip(named, older, strict=True)]
+    part = pd.Series(parts, dtype=object).explode()
     chains = _chains(part.index.to_numpy(), pd.factorize(part)[0])
     first = part.groupby(chains[part.index]).min()
     for environment, name in zip(environments, first.loc[chains], strict=True):
@@ -66,11 +62,11 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 class Spread(NamedTuple):
-    """How times of one recipe, strategy and number of GPUs vary between runs, as fractions.
+    """Variation of times between runs of one recipe, strategy and number of GPUs, as fractions.
 
-    `deviation` is one run's standard deviation, `shows` the smallest significant difference between
-    two configurations of `runs` runs each, `machines` the gap between the fastest and the slowest
-    machine.
+    `deviation` is the standard deviation of one run. `shows` is the smallest significant difference
+    between two configurations with `runs` runs each. `machines` is the difference between the
+    slowest and the fastest machine.
     """
 
     name: str
@@ -83,17 +79,12 @@ class Spread(NamedTuple):
 class Noise:
     """The model of noise for column `quantity` of `runs`, a table with `keys`, machine and code.
 
-    If several versions of the code measured a configuration, the version with most runs counts. If
-    `apart`, each batch size has a fit of its own.
+    Of a configuration, only the runs of its commonest code count. If `apart`, each batch size has
+    its own fit.
     """
 
     def __init__(
-        self,
-        runs: pd.DataFrame,
-        quantity: str,
-        keys: Sequence[str] = CELL_KEYS,
-        *,
-        apart: bool = False,
+        self, runs: pd.DataFrame, quantity: str, keys: Any = CELL_KEYS, apart: bool = False
     ) -> None:
         known = runs[runs[quantity] > 0].reset_index(drop=True)
         codes = known.groupby(list(keys))["code"]
@@ -137,7 +128,7 @@ class Noise:
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weighted sums of the runs' log times, standard errors and degrees of freedom."""
+        """Return weighted sums of log times, their standard errors and degrees of freedom."""
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)
@@ -214,7 +205,7 @@ def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
 
 
 def scope(runs: int, machines: int, unknown: bool) -> str:
-    """Return what a ratio covers, as text, such as `3 machines` or `1 run: no interval`."""
+    """Return the scope of a ratio as text: `3 machines` or `1 run: no interval`."""
     if unknown:
         return f"{fmt.plural(runs, 'run')}: no interval"
     if machines > 1:
@@ -223,11 +214,11 @@ def scope(runs: int, machines: int, unknown: bool) -> str:
 
 
 def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, float]:
-    """Return the verdict on a ratio, and how many runs to add if the verdict is `unclear`.
+    """Return the verdict on a ratio with logarithm `log`, and how many runs to add if `unclear`.
 
-    `log` is the ratio's logarithm. `faster` or `slower`: the 95 % interval excludes 1. `same`: the
-    90 % interval is within 1 ± `SAME`. Otherwise `unclear`, or "" if the standard error is NaN.
-    More runs of each configuration shorten the interval and add degrees of freedom.
+    `faster` or `slower`: the 95 % interval excludes 1. `same`: the 90 % interval is within 1 ±
+    `SAME`. Otherwise `unclear`, or "" if the standard error is NaN. More runs of each configuration
+    shorten the interval and add degrees of freedom.
     """
     if math.isnan(error):
         return "", math.nan

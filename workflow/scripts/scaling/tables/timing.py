@@ -64,13 +64,11 @@ def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     """Return the epochs with these `roles`, indexed by run (position in `records`) and epoch.
 
-    Seconds are the slowest rank's, because other ranks wait for it. Samples are summed over ranks.
+    Seconds are of the slowest rank, which the others wait for. Samples are summed over ranks.
     """
+    runs = enumerate(records)
     rows = [
-        {**row, "run": number}
-        for number, record in enumerate(records)
-        for row in record["epochs"]
-        if row["role"] in roles
+        row | {"run": run} for run, one in runs for row in one["epochs"] if row["role"] in roles
     ]
     table = pd.DataFrame(rows, columns=["run", "epoch", *_OVER_RANKS])
     types = {"power_capped_seconds": float, "loader_seconds": float}
@@ -84,18 +82,15 @@ def compiled(record: RunRecord) -> bool:
 
 def joules(record: RunRecord, *roles: Role) -> float:
     """Return the joules of a run's GPUs in epochs with these `roles`; NaN if incomplete."""
-    rows = [reading["joules"] for reading in record.get("energy") or () if reading["role"] in roles]
-    rows = rows or [
-        [gpu["energy_joules"] for gpu in row["gpu_readings"]]
-        for row in record["epochs"]
-        if row["role"] in roles
-    ]
+    read = [one["joules"] for one in record.get("energy", ()) if one["role"] in roles]
+    epochs = [row["gpu_readings"] for row in record["epochs"] if row["role"] in roles]
+    rows = read or [[gpu["energy_joules"] for gpu in gpus] for gpus in epochs]
     counted = np.array([one for row in rows for one in row or [None]], float)
     return counted.sum() if len(counted) else math.nan
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return seconds of the blocks `name`, scaled to an epoch: [rank, block]; None if missing."""
+    """Return the seconds of blocks `name`, scaled to an epoch: [rank, block]; None if missing."""
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")
     if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):
@@ -110,8 +105,8 @@ def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
 def of_times(ran: pd.DataFrame, name: str) -> Noise:
     """Return the model of noise for the time `name` in the table provenance (`ran`).
 
-    Training times are fitted for each batch size: machines differ in their hosts, which limit small
-    batches, but not in their GPUs, which limit large batches.
+    Training times are fitted for each batch size: hosts, which limit small batches, differ between
+    machines; GPUs, which limit large batches, do not.
     """
     return Noise(ran, name, apart=name == "training_seconds")
 
@@ -150,7 +145,7 @@ def _counted(seeds: Seeds) -> dict[str, Any]:
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
-    """Return one row per run: model, training, environment, median times and joules per image."""
+    """Return one row per run: model, training, environment, median times, and joules per image."""
     rows, known = [], schema.TABLES["provenance"].types
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
@@ -178,7 +173,7 @@ def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]
 
 
 def _medians(record: RunRecord) -> dict[str, float]:
-    """Return a run's median epoch time and training time (s), and joules per image."""
+    """Return a run's median epoch time and training time (seconds), and joules per image."""
     measured, blocks = epochs([record], "measured"), in_memory(record, "seconds")
     images = measured["samples"].sum() or math.nan
     return {
@@ -196,7 +191,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return a training and its options as text; requested options if none were applied."""
+    """Return a training and its applied (else requested) options, as text."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}
