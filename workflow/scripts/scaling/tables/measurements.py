@@ -165,7 +165,11 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     In GB/s, algbw = message bytes / seconds, and busbw = algbw · 2(N-1)/N for an all-reduce, else
     algbw (nccl-tests' PERFORMANCE.md).
     """
-    rows = [sweep | row | {"machine": _machine(sweep)} for sweep in sweeps for row in sweep["rows"]]
+    rows = [
+        sweep | row | {"machine": sweep["environment"]["machine"]}
+        for sweep in sweeps
+        for row in sweep["rows"]
+    ]
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
     repeats, ends = table["seconds"], dict[str, Any](_min=min, _max=max)
@@ -187,13 +191,13 @@ def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
     twice within a device. `peak` marks a machine's best rate per quantity, precision and `state`.
     """
     rows = []
-    for row, machine in [(row, _machine(one)) for one in documents for row in one["rows"]]:
+    for row, about in [(row, one["environment"]) for one in documents for row in one["rows"]]:
         seconds, product = row["seconds"], row["quantity"] == "matrix_product"
         work = 2 * row["matrix_size"] ** 3 if product else row["copy_bytes"]
         work *= 2 if row["quantity"] == "device_copy" else 1
         ends = {"value_min": work / max(seconds), "value_max": work / min(seconds)}
         value = {"value": work / median(seconds), "unit": "FLOP/s" if product else "B/s"}
-        rows.append({**row, **value, **ends, "count": len(seconds), "machine": machine})
+        rows.append({**row, **value, **ends, "count": len(seconds), "machine": about["machine"]})
     table = schema.frame("peaks", rows)
     kinds = ["machine", "quantity", "precision", "state"]
     best = table.groupby(kinds, dropna=False)["value"].transform("max")
@@ -202,9 +206,9 @@ def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 def machine(checks: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the findings of machine checks, one row per finding."""
-    rows = [finding | {"machine": _machine(one)} for one in checks for finding in one["findings"]]
+    rows = [
+        {**finding, "machine": check["environment"]["machine"]}
+        for check in checks
+        for finding in check["findings"]
+    ]
     return schema.frame("machine", rows).drop_duplicates(ignore_index=True)
-
-
-def _machine(document: dict[str, Any]) -> Any:
-    return document.get("environment", {}).get("machine")

@@ -51,12 +51,12 @@ def quantization_layers(documents: list[Row]) -> pd.DataFrame:
     """Return a row per seed, variant and layer. The first layer is the quantized input images."""
     rows = []
     for document in documents:
-        first = []
+        layers = list(document["layers"])
         if images := document["input"]:
-            output = {"output_scale": images["scale"], "output_range": images["range"]}
-            output["top_step"] = images["scale"] * max(map(abs, images["range"]))
-            first = [{"layer": "images"} | output]
-        for layer in [*first, *document["layers"]]:
+            scale, ends = images["scale"], images["range"]
+            first = {"layer": "images", "output_scale": scale, "output_range": ends}
+            layers.insert(0, first | {"top_step": scale * max(map(abs, ends))})
+        for layer in layers:
             row = {"seed": document["seed"], "stage": document["variant"], **layer}
             for name in ("weight", "output"):
                 ends = layer.get(f"{name}_range", (None, None))
@@ -88,31 +88,28 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 def quantization_paired(documents: list[Row]) -> pd.DataFrame:
     """Return a row per variant with a mistake, compared image by image with the correct variant.
 
-    Only seeds that both variants have are compared. `revealed_by` lists the signs of the mistake in
-    any seed.
+    Only seeds that both variants have are compared; variants without such a seed are left out.
+    `revealed_by` lists the signs of the mistake in any seed.
     """
-    by_name = _by(documents, "variant")
-    schemes = {name: same[0]["scheme"] for name, same in by_name.items()}
     rows = []
-    for name, same in by_name.items():
-        if not (mistakes := schemes[name]["mistakes"]):
+    for name, same in _by(documents, "variant").items():
+        scheme = same[0]["scheme"]
+        correct = [one for one in documents if one["scheme"] == scheme | {"mistakes": []}]
+        right = {one["seed"]: one for one in correct}
+        wrong = [one for one in same if one["seed"] in right]
+        if not scheme["mistakes"] or not wrong:
             continue
-        sound = schemes[name] | {"mistakes": []}
-        reference = next((other for other, scheme in schemes.items() if scheme == sound), "")
-        right = {document["seed"]: document for document in by_name.get(reference, [])}
-        row = {"stage": name, "mistake": "+".join(mistakes), "seeds": len(same)}
-        row["accuracy_percent"] = fmean(document["accuracy_percent"] for document in same)
-        if wrong := [document for document in same if document["seed"] in right]:
-            pairs = wrong, [right[document["seed"]] for document in wrong]
-            row |= {"seeds": len(wrong), **_difference(*pairs)}
-            row["test_images"] = wrong[0]["test_images"]
-            row["revealed_by"] = ", ".join(revealed_by(*pairs)) or "nothing"
+        pairs = wrong, [right[one["seed"]] for one in wrong]
+        row = {"stage": name, "mistake": "+".join(scheme["mistakes"]), "seeds": len(wrong)}
+        row |= {"test_images": wrong[0]["test_images"], **_difference(*pairs)}
+        row["accuracy_percent"] = fmean(one["accuracy_percent"] for one in wrong)
+        row["revealed_by"] = ", ".join(revealed_by(*pairs)) or "nothing"
         rows.append(row)
     return schema.frame("quantization_paired", rows)
 
 
 def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
-    """Return the signs that distinguish `mistaken` records from `correct` ones of equal seeds.
+    """Return the signs that distinguish `mistaken` records from `correct` ones of the same seeds.
 
     Accuracy is a sign if it drops by more than two standard errors of the mean difference.
     """
@@ -140,9 +137,9 @@ def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
 
 
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
-    """Return accuracy of `ours` minus that of the classes `by` in `theirs`, as mean over seeds.
+    """Return the mean accuracy of `ours` minus that of the classes `by` in `theirs`, in points.
 
-    In points, with its standard error over images.
+    The mean is over seeds; its standard error is over images.
     """
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]
@@ -150,10 +147,10 @@ def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict
 
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per `stage` (variant) of quantization.csv: means over seeds.
+    """Return means over seeds, with one row per `stage` (variant) of quantization.csv.
 
     Differences from float32 are in points. `margin_points` is half the 95 % interval of their mean
-    over seeds (Student's t), `standard_error_points` the mean's error over test images.
+    over seeds (Student's t), `standard_error_points` its standard error over test images.
     """
     table = table.assign(float32_percent=table["accuracy_percent"] - table["difference_points"])
     groups, ranges = table.groupby("stage", sort=False), ["accuracy_percent", "difference_points"]
