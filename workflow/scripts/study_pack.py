@@ -18,7 +18,7 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
     """Return the path of each file of the study, keyed by its path in the packed folder.
 
-    Missing logs and traces are skipped; with `partial: true` also missing records of trainings.
+    Missing logs and traces are left out; with `partial: true` also missing records of trainings.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():
@@ -42,10 +42,11 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
     return found
 
 
-def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
-    """Copy the files `found` into `folder`, of logs the ends; return False if nothing changed.
+def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
+    """Copy the files `found` into `folder`, of logs the ends.
 
-    If `folder` has another study, `force` replaces it; otherwise UserError. Other files are kept.
+    UserError if `folder` has another study, unless `force`, which replaces it. Other files of the
+    folder are kept.
     """
     there = {path: (folder / path).read_bytes() for path in stored.own_files(folder)}
     made = {
@@ -57,12 +58,11 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> bool:
     try:
         for path in there.keys() - made.keys():
             (folder / path).unlink()
-        for path, content in made.items() if there != made else ():
+        for path, content in made.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror or error}") from error
-    return there != made
 
 
 @command_line.script
@@ -74,10 +74,7 @@ def main(study: str, force: bool = False) -> None:
     if (there := config["study"]) != study:
         raise UserError(f"{RESULTS} holds the study {there}, not {study!r}: pack it by that name")
     found, folder = sources(config), STUDIES / study
-    if not pack(found, folder, force):
-        print(f"{folder} holds this study already")
-        return
-    kilobytes = sum(source.stat().st_size for source in found.values()) / 1e3
-    print(f"packed {len(found)} files, {kilobytes:,.0f} kB, into {folder}")
+    pack(found, folder, force)
+    print(f"packed {len(found)} files into {folder}")
     if not (folder / "README.md").exists():
         print(f"write {folder}/README.md: the machine, the date and the exact commands")

@@ -44,7 +44,7 @@ def test_packed_study_has_records_logs_and_traces(folder, capsys):
     assert (len(kept), kept[0], kept[-1]) == (40, "line 60", "line 99")
     stored.check(STUDY, CONFIG)
     pack()
-    assert "studies/cpu holds this study already" in capsys.readouterr().out
+    assert "README" in capsys.readouterr().out and files_in(STUDY) == sorted([*FILES, TRACE, LOG])
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,4 @@ define(
             else f"{percent(row.peak_memory_bytes / row.memory_capacity_bytes)} of the GPU’s"
         ),
     ),
-    found=Column("found", significant),
-    expected=Column("expected", significant),
 )

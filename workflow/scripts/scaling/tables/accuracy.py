@@ -33,7 +33,7 @@ CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
-    """Return one row per run and requested epoch (from 1); a run without epochs has one row.
+    """Return one row per run and planned epoch (from 1); a run without epochs has one row.
 
     Metrics are means over ranks, weighted by samples. Accuracies of a diverged run are missing.
     """
@@ -61,10 +61,10 @@ def compare_batches(
 ) -> pd.DataFrame:
     """Return a row per configuration: metrics over seeds, and the difference from a reference.
 
-    Training metrics are those of epoch 5, or of the last epoch of a shorter training. `reference`
-    marks a recipe's configuration on 1 GPU with the reference batch of `remedies` (default 128),
-    else the smallest. The interval of `difference` is from the seeds; for fewer than 3, from
-    `_equal_trainings`.
+    Training metrics are of epoch 5, or of the last epoch of a shorter training. `reference` marks
+    a recipe's configuration on 1 GPU with the reference batch of `remedies` (default 128), or else
+    the smallest batch. The interval of `difference` is over seeds; with fewer than 3 seeds, its
+    deviation is that of `_equal_trainings`.
     """
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     at_last = accuracy[MEANS].where(accuracy["epoch"] == last)
@@ -92,10 +92,7 @@ def compare_batches(
 
 
 def means(tables: StudyTables) -> pd.DataFrame:
-    """Return each configuration's training loss and test accuracy, with intervals over its seeds.
-
-    The values are those of `compare_batches`.
-    """
+    """Return `compare_batches` with intervals over seeds of training loss and test accuracy."""
     table = compare_batches(tables.timing, tables.accuracy, tables.remedies)
     for name in ("train_loss", "test_accuracy"):
         off = margin([table[f"{name}_std"]], [table[f"{name}_count"]])
@@ -104,9 +101,9 @@ def means(tables: StudyTables) -> pd.DataFrame:
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the pooled standard deviation of test accuracies of equal trainings.
+    """Return the standard deviation of test accuracies, pooled over equal trainings.
 
-    Also return its degrees of freedom. (NaN, 0) if no training was repeated.
+    The second value is its degrees of freedom. (NaN, 0) if no training was repeated.
     """
     ends = accuracy.dropna(subset="test_accuracy")
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
@@ -117,10 +114,10 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
 
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """Return a row per number of GPUs: median, minimum and maximum of trainings to `accuracy`.
+    """Return a row per number of GPUs: median, minimum and maximum over trainings to `accuracy`.
 
-    `training_seconds` is the sum over epochs, at the average machine. `run_seconds` is from runs
-    that compiled nothing. `speedup` is in training seconds, relative to the fewest GPUs.
+    `training_seconds` is the sum over epochs, at the average machine. `run_seconds` leaves out runs
+    that compiled. `speedup` compares training seconds with those on the fewest GPUs.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     trainings["strategy"] = trainings["strategy"].mask(trainings["gpus"] == 1, "")
@@ -157,8 +154,8 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
 def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
     """Return a row per run, with metrics of its last epoch; a technique without runs has one row.
 
-    `reference` marks the baseline: plain SGD at the reference batch size, of several such
-    techniques the one that tried the most learning rates.
+    `reference` marks the baseline, plain SGD at the reference batch size. If there are several, it
+    is the one that tried the most learning rates.
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
@@ -172,7 +169,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many rates a record of plain SGD at the reference batch tried; else 0."""
+    """Return how many learning rates a record tried; 0 unless plain SGD at the reference batch."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}

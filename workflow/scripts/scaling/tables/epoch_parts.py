@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import RunRecord
 from scaling.core.statistics import margin
@@ -21,10 +22,10 @@ PEAKS = ["peak_flops_per_second", "peak_bytes_per_second"]
 
 
 def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
-    """Return the seconds per epoch of the gradient exchange, for each multi-GPU configuration.
+    """Return seconds per epoch of the gradient exchange, for each configuration on several GPUs.
 
-    `delay_seconds` is the training time minus `compute_seconds`, the time without exchange. In
-    traced steps, messages take `messages_seconds`; during `exposed_seconds` nothing else runs.
+    `delay_seconds` is the training time minus `compute_seconds`, the time without the exchange. In
+    traced steps, messages take `messages_seconds`; during `exposed_seconds` only messages run.
     Values are means over runs, with 95 % intervals.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
@@ -40,9 +41,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return the seconds `EXCHANGE` per iteration of a run, without values that were not measured.
+    """Return those of the seconds `EXCHANGE`, per iteration, that a run measured.
 
-    A block of steps takes as long as its slowest rank, messages as on the rank that waits least.
+    A block's time is that of the slowest rank, a message's time that of the rank that waits least.
     """
     seconds = {}
 
@@ -61,7 +62,7 @@ def _exchange(record: RunRecord) -> dict[str, float]:
 
 
 def of_machines(tables: StudyTables) -> pd.DataFrame:
-    """Return one row per configuration and machine, for machines with timed runs of it."""
+    """Return a row for each configuration and each machine with timed runs of it."""
     ran = tables.provenance[tables.provenance["epoch_seconds"].notna()]
     return ran[[*CELL_KEYS, "machine"]].drop_duplicates()
 
@@ -69,9 +70,9 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return bytes per iteration on the busiest link, and standalone bus bandwidth (GB/s).
 
-    The bandwidth is from sweeps on the row's machines: of the strategy's `sweep_kinds` in
-    succession, else of all-reduces of the row's message sizes. NaN if one is missing or has wrong
-    results.
+    Sweeps on the row's machines timed the messages: the strategy's `sweep_kinds`, or else
+    all-reduces of the row's message sizes. The bandwidth is NaN if a message is missing or has
+    wrong results.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
@@ -89,9 +90,9 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return bandwidths (GB/s) of multi-GPU rows: in training, and standalone (`peak_…`).
+    """Return bandwidths (GB/s) in training and of standalone messages (`peak_…`), and their ratio.
 
-    In training, it is bytes on the busiest link / seconds of messages. `utilization` is the ratio.
+    The bandwidth in training is bytes on the busiest link / seconds of messages.
     """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
@@ -182,8 +183,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
 def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
     """Return findings on a study: table `slow`, and epochs faster than the measured peak allows."""
-    used = tables.utilization
-    fast = used.assign(found=used["utilization"], expected=1)[used["utilization"] > 1]
-    fast["message"] = "the epoch took less time than its operations take at the measured peak"
-    rows = pd.concat([slow, fast]).assign(severity="warning")
-    return schema.arrange("audit", rows).astype({"found": float, "expected": float})
+    fast = tables.utilization.query("utilization > 1")
+    text = " of the measured peak: the epoch took less time than its operations can take"
+    fast = fast.assign(message=[fmt.percent(share) + text for share in fast["utilization"]])
+    return schema.arrange("audit", pd.concat([slow, fast]))

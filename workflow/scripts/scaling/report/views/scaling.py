@@ -231,7 +231,7 @@ TABLES = {
     ],
     "limits": [
         View("peaks", "What the machine reaches", "quantity precision size", "rate", peaks),
-        View("findings", "Warnings", CELL, "message found expected", lambda study, _: study.audit),
+        View("findings", "Warnings", CELL, "message", lambda study, _: study.audit),
     ],
 }
 """Tables of each part of the page, in order."""
