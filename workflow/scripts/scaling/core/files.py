@@ -49,7 +49,7 @@ def log_end(source: Path) -> str:
 
 def bound_log(log: Path) -> None:
     """Cut out the middle of a log that is larger than `LOG_BYTES`."""
-    left_out = log.stat().st_size - LOG_BYTES
+    left_out = log.stat().st_size - LOG_BYTES if log.exists() else 0
     if left_out > 0:
         with log.open("rb") as file:
             start = file.read(LOG_BYTES // 2)

@@ -4,8 +4,8 @@ import logging
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from scaling.terminal import state
 say = logging.getLogger("snakemake.logging").info
 
 
-class Progress(logging.Handler):
+class Progress:
     """Prints the progress of a study as Snakemake's log events come."""
 
     def __init__(
@@ -35,7 +35,6 @@ class Progress(logging.Handler):
         images: str,
         waits_for: Callable[[str, int], str],
     ) -> None:
-        super().__init__()
         self._workflow, self._config = workflow, config
         self._records, self._results, self._images = map(Path, (records, results, images))
         self._jobs: dict[int, Any] = {}
@@ -50,31 +49,22 @@ class Progress(logging.Handler):
         """Whether jobs start on this machine, and whether they are timed on its CPU."""
         self._lacks = ""
         """Why this machine could not run the measurements of a dry run."""
-        logger = logging.getLogger("snakemake.logging")
-        logger.addFilter(self.begin)
-        logger.addHandler(self)
+        logging.getLogger("snakemake.logging").addFilter(self.follow)
 
-    def begin(self, record: logging.LogRecord) -> bool:
-        """Store jobs before Snakemake lists them; shorten a log before Snakemake shows it."""
-        event = getattr(getattr(record, "event", None), "name", "")
-        if event == "RUN_INFO":
-            self.emit(record)
-        number = {"JOB_ERROR": "jobid", "JOB_FINISHED": "job_id"}.get(event, "")
-        with suppress(OSError, UserError, KeyError):
-            for log in self._jobs[getattr(record, number)].log if number else ():
-                files.bound_log(Path(log))
-        return True
-
-    def emit(self, record: Any) -> None:
-        """Handle an event of Snakemake. An exception is printed, and never stops the study."""
+    def follow(self, record: Any) -> bool:
+        """Handle an event before Snakemake shows it. An exception never stops the study."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
+        number = getattr(record, {"JOB_FINISHED": "job_id"}.get(event, "jobid"), None)
         try:
             if event == "RUN_INFO" and not self._jobs:
                 self._begin()
-            elif event == "JOB_FINISHED" and record.job_id in self._places:
-                self._finished(record.job_id)
-            elif event == "JOB_INFO" and record.jobid in self._places and self._here:
-                job = self._jobs[record.jobid]
+            elif event in ("JOB_ERROR", "JOB_FINISHED"):
+                for log in self._jobs[number].log if number in self._jobs else ():
+                    files.bound_log(Path(log))
+                if event == "JOB_FINISHED" and number in self._places:
+                    self._finished(number)
+            elif event == "JOB_INFO" and number in self._places and self._here:
+                job = self._jobs[number]
                 gpus = int(job.resources.get("gpu", 0))
                 if held := self._waits_for(self._config["device"], gpus):
                     say(f"{job.rule.name} waits: {held}")
@@ -83,7 +73,8 @@ class Progress(logging.Handler):
             elif event.startswith("Nothing to be done"):
                 self._link()
         except Exception:
-            self.handleError(record)
+            traceback.print_exc()
+        return True
 
     def _begin(self) -> None:
         """Store the jobs to run; exit with one sentence if they cannot run on this machine."""
