@@ -1,4 +1,4 @@
-"""Set variables before PyTorch is imported, order the tests, make the images that they share."""
+"""Set variables before PyTorch is imported, order the tests, write shared images."""
 
 import os
 import signal
@@ -20,26 +20,26 @@ os.environ.update(INTERPRET)
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the trainings, which take longest: no worker waits for them at the end."""
+    """Run tests of training first: they take longest, and no worker waits for them at the end."""
     items.sort(key=lambda item: "unit/training" not in item.nodeid)
 
 
 def pytest_collection_finish():
-    """Leave Triton to itself, once the tests that import it are collected."""
+    """Remove Triton's variable once the tests that import it are collected."""
     for name in INTERPRET:
         del os.environ[name]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible():
-    """What a shell starts in the background ignores interrupts, nohup hang-ups; children, too."""
+    """Restore signals that a shell's background jobs and nohup ignore; children inherit them."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory):
-    """A folder with images.npz and manifest.json, see `training_runs.write_images`."""
+    """Return a folder with images.npz and manifest.json of `training_runs.write_images`."""
     folder = tmp_path_factory.mktemp("images")
     write_images(folder)
     return folder

@@ -1,7 +1,7 @@
-"""The worker of a training with a fault planted: FAULT=kind:rank:epoch fails after that epoch.
+"""A worker that fails: FAULT=kind:rank:epoch names how, on which rank, and after which epoch.
 
-Recipe plain fails between epochs, or says that its epochs take longer and longer up to that one;
-recipe tuned fails inside the epoch, before its second step.
+Recipe plain fails between epochs, or reports growing times up to that epoch; recipe tuned fails
+inside an epoch, before its second step.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ def is_due(rank, epoch):
 
 
 def patient(join):
-    """Joins the ranks; gloo then waits for others as long as NCCL does inside captured steps."""
+    """Return `join` with a time limit of an hour for gloo, as NCCL has inside captured steps."""
     return lambda device, cpu_threads, timeout_seconds: join(
         device, cpu_threads, timeout_seconds if device == "cuda" else 3600
     )

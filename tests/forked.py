@@ -1,4 +1,4 @@
-"""Copies of this process in the place of new ones, which would import PyTorch again."""
+"""Forks of this process in place of new processes, which would import PyTorch again."""
 
 import importlib
 import json
@@ -36,7 +36,7 @@ OF_RANKS += ["scaling.training.eager", "scaling.training.resident"]
 
 
 def become(run):
-    """Call `run` and end this process, a fork of another, as a script ends. Never returns."""
+    """Call `run` and end this forked process with a script's exit status. Never returns."""
     os._exit(status_of(run))
 
 
@@ -58,7 +58,7 @@ def status_of(run):
 
 
 def run_script(command_line, environment):
-    """Run a script or module of ours in this process, as if Python had been started for it."""
+    """Run a script or module of the project in this process, as a new Python would."""
     os.environ.clear()
     os.environ.update(environment)
     if command_line[0] == "-m":
@@ -72,7 +72,7 @@ def run_script(command_line, environment):
 
 
 class ForkedPopen:
-    """What subprocess.Popen is to the launcher, for a module of ours; others are started."""
+    """The launcher's subprocess.Popen: forks for modules of the project, else starts a process."""
 
     def __new__(cls, command_line, *args, **options):
         is_ours = command_line[:2] == [sys.executable, "-m"] and "preexec_fn" in options
@@ -101,7 +101,7 @@ class ForkedPopen:
 
 
 class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
-    """Runs scripts as `CLIENT` asks, each in a fork of this process."""
+    """Runs each script that `CLIENT` requests in a fork of this process."""
 
 
 class Handler(socketserver.BaseRequestHandler):
@@ -122,10 +122,10 @@ class Handler(socketserver.BaseRequestHandler):
 
 
 def python_that_forks(folder):
-    """Start a `Server` in a process of its own, put its client into `folder`; return the process.
+    """Start a `Server` process, write its client to `folder`, and return the process.
 
-    Not in a fork of this one, which has computed with threads: in its forks the next parallel
-    region would wait for them without end.
+    The server is no fork of this process, which has computed with threads: in forks of it the
+    next parallel region would wait for these threads for ever.
     """
     address = str(folder / "server")
     client = folder / "python"

@@ -1,4 +1,4 @@
-"""A small study in a copy of the project, run by the real Snakemake."""
+"""A small study in a copy of the project, run by Snakemake."""
 
 import os
 import re
@@ -21,7 +21,7 @@ JOB = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
 
 
 def forked(arguments, folder):
-    """Run Snakemake in a copy of this process, which has imported it already."""
+    """Run Snakemake in a fork of this process, which has imported it."""
     with tempfile.TemporaryFile("w+") as output:
         child = os.fork()
         if not child:
@@ -33,7 +33,7 @@ def forked(arguments, folder):
 
 
 def _snakemake(arguments, folder, output):
-    """Run it in this process. The project's own modules are imported anew, from the folder."""
+    """Run Snakemake in this process. The project's modules are imported again, from `folder`."""
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.chdir(folder)
@@ -45,19 +45,19 @@ def _snakemake(arguments, folder, output):
 
 
 def link_digests(folder):
-    """A copy of the project knows what is known of modules' texts here: to parse all takes long."""
+    """Link the cache of module digests into a copy of the project: parsing all modules is slow."""
     (ROOT / KEPT).mkdir(parents=True, exist_ok=True)
     (folder / KEPT).parent.mkdir()
     (folder / KEPT).symlink_to(ROOT / KEPT)
 
 
 class Study:
-    """A copy of the project but its tests, with `tiny.yaml` as configuration."""
+    """A copy of the project without tests, with the configuration `tiny.yaml`."""
 
     process = None
 
     def __init__(self, folder, overrides=None):
-        """With `overrides` the copy is made; else it is in `folder`."""
+        """Copy the project if there are `overrides`; else use the copy in `folder`."""
         self.folder = folder
         if overrides is None:
             self.config = yaml.safe_load((folder / "tiny.yaml").read_text())
@@ -84,11 +84,11 @@ class Study:
         return ["snakemake", "--cores", "2", *options, "--configfile", "tiny.yaml"]
 
     def snakemake(self, *options):
-        """Run Snakemake; stdout and stderr together in .stdout."""
+        """Run Snakemake; .stdout of the result has stdout and stderr."""
         return forked(self.command(*options)[1:], self.folder)
 
     def planned(self, *options):
-        """How many jobs of each rule would run, the targets `all` and so on left out."""
+        """Return the number of planned jobs of each rule, without the target `all`."""
         finished = self.snakemake("--dry-run", *options)
         assert finished.returncode == 0, finished.stdout
         return Counter(rule for rule in JOB.findall(finished.stdout) if rule != "all")
@@ -106,11 +106,11 @@ class Study:
         path.write_text(path.read_text() + text)
 
     def target(self, **cell):
-        """A record's path as Snakemake takes it for a target."""
+        """Return a record's path, relative to the study's folder, as a target."""
         return str(self.record(**cell).relative_to(self.folder))
 
     def start(self, *options, **variables):
-        """Start a Snakemake of its own, with more environment variables."""
+        """Start Snakemake in a process, with additional environment variables."""
         with (self.folder / "output.txt").open("w") as output:
             self.process = subprocess.Popen(
                 self.command(*options),
@@ -122,7 +122,7 @@ class Study:
         return self.process
 
     def end(self):
-        """End what `start` started, when a test did not."""
+        """Kill the process of `start`."""
         if self.process:
             self.process.kill()
             self.process.wait()
@@ -162,7 +162,7 @@ TINY = {
 
 
 def studies(kind, new_folder, always=None):
-    """Yield a function that makes studies with values changed, `a__b` for the key a.b; end them."""
+    """Yield a function that makes studies with changed values (`a__b` is key a.b); end them."""
     made = []
 
     def make(**overrides):
@@ -176,5 +176,5 @@ def studies(kind, new_folder, always=None):
 
 
 def copied(folder, target):
-    """The study of `folder` in `target`, with the times of its files."""
+    """Return a copy of the study of `folder` in `target`, with the files' times."""
     return Study(shutil.copytree(folder, target, symlinks=True))

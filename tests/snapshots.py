@@ -1,6 +1,6 @@
-"""What stored studies yield: tables, claims, names of figures, the texts of the page's tables.
+"""Snapshots of stored studies: tables, claims, names of figures, and texts of pages.
 
-`python tests/snapshots.py` compares them with tests/snapshots/; `--update` writes them anew.
+`python tests/snapshots.py` compares them with tests/snapshots/; `--update` rewrites them.
 """
 
 import argparse
@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 @contextlib.contextmanager
 def project_copy() -> Iterator[Path]:
-    """The current folder is a copy of the project without results."""
+    """Change into a copy of the project without results."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("Snakefile", "rules", "workflow", "config", "report", "studies", "profiles"):
@@ -52,9 +52,9 @@ def project_copy() -> Iterator[Path]:
 
 
 def make(study: str, drawn: bool = False) -> Path:
-    """Run the commands of a study's replay in this process; returns the folder of its results.
+    """Run the commands of a study's replay in this process; return the folder of results.
 
-    Writing figures takes longer than all the rest: without `drawn` those that exist are blank.
+    Figures are empty unless `drawn`, as drawing takes longer than all other steps.
     """
     if study == "published":
         audit = importlib.import_module("grader.audit_studies")
@@ -73,12 +73,12 @@ def make(study: str, drawn: bool = False) -> Path:
 
 
 def blank(_: object, target: io.StringIO, **options: object) -> None:
-    """Write a figure without its lines."""
+    """Write an empty figure."""
     target.write("<svg xmlns='http://www.w3.org/2000/svg'><g/></svg>")
 
 
 def texts(results: Path) -> dict[str, str]:
-    """Its tables, claims, answers, figures' names and the texts of pages, by path in `results`."""
+    """Return tables, claims, answers, figures' names and pages' texts, by path in `results`."""
     figures = sorted(str(path.relative_to(results)) for path in results.glob("figures/*/*.svg"))
     found = {
         str(path.relative_to(results)): _text(path)
@@ -91,7 +91,7 @@ def texts(results: Path) -> dict[str, str]:
 
 
 def of_tables(page: Page) -> str:
-    """The texts of a page's tables."""
+    """Return the texts of a page's tables."""
     lines = []
     for title, rows in page.tables.items():
         lines += [f"# {title}", *(" | ".join(" ".join(c.split()) for c in row) for row in rows)]
@@ -99,20 +99,20 @@ def of_tables(page: Page) -> str:
 
 
 def of_prose(page: Page) -> str:
-    """What a page says outside of tables."""
+    """Return a page's text outside of tables."""
     lines = (" ".join(line.split()) for line in page.prose.splitlines())
     return "\n".join(filter(None, lines)) + "\n"
 
 
 def _text(path: Path) -> str:
-    """The file's text; of a table with more than 1,000 rows the header and every 25th row."""
+    """Return a file's text; of tables above 1,000 rows the header and every 25th row."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     is_long = path.suffix == ".csv" and len(lines) > 1001
     return "".join([lines[0], *lines[1::25]] if is_long else lines)
 
 
 def differences(before: str, now: str) -> list[str]:
-    """What is gone (-) or new (+), from line to line; numbers may differ by rounding."""
+    """Return removed (-) and added (+) lines; numbers may differ by rounding."""
     if before == now:
         return []
     old, new = (
@@ -123,7 +123,7 @@ def differences(before: str, now: str) -> list[str]:
 
 
 def compare(study: str, found: dict[str, str]) -> list[str]:
-    """How what `study` yields differs from its snapshot, a line for each difference."""
+    """Return the differences of `found` from the snapshot of `study`, one per line."""
     folder = SNAPSHOTS / "expected" / study
     there = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.*"))}
     lines = [f"{study}/{name} is gone" for name in there if name not in found]

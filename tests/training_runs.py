@@ -1,4 +1,4 @@
-"""Training runs of the real script on a few images, with faults where a test asks for them."""
+"""Training runs of the real script on a few images, with faults on request."""
 
 import json
 import os
@@ -26,13 +26,13 @@ SWITCHES = {"compile": False, "cuda_graph": False, "fused_norms": False, "channe
 
 
 def tuned(**options):
-    """The arguments that ask for recipe tuned with these options."""
+    """Return the arguments of a run with recipe tuned and these options."""
     told = {"precision": "bf16", **SWITCHES, **options}
     return {"recipe": "tuned", "engine": "resident", "recipe_options": told}
 
 
 def write_images(folder):
-    """Forty training and ten test images of two classes, as images.npz and manifest.json."""
+    """Write 40 training and 10 test images of two classes, and their manifest, to `folder`."""
     random = np.random.default_rng(0)
 
     def split(count):
@@ -46,7 +46,7 @@ def write_images(folder):
 
 
 def spec_of(**changed):
-    """The parameters of a run of the smallest model; keys are those of a cell, or of `RunSpec`."""
+    """Return the `RunSpec` of the smallest model; keys are those of a cell or of `RunSpec`."""
     given = {key.replace("-", "_"): value for key, value in changed.items()}
     cell = {key: given.pop(key, usual) for key, usual in CELL.items()}
     model = {"name": given.pop("model", "resnet18-cifar"), "width": 1}
@@ -69,7 +69,7 @@ def supervise_faulty(images, output, monkeypatch, fault, **changed):
 
 
 def in_ranks(function, *arguments, count=2):
-    """Call `function(rank, *arguments)` in forks; in new processes where PyTorch sees a GPU."""
+    """Call `function(rank, *arguments)` in forks, or in new processes if there is a GPU."""
     from torch.multiprocessing import start_processes
 
     start_processes(function, arguments, count, start_method="fork" if DEVICE == "cpu" else "spawn")

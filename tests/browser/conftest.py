@@ -1,4 +1,4 @@
-"""Reports of all stored studies, and a browser that opens them: Debian's Chromium."""
+"""Reports of stored studies, and Debian's Chromium, which opens them."""
 
 import shutil
 from concurrent.futures import ProcessPoolExecutor
@@ -24,7 +24,7 @@ part, others'."""
 
 
 def make(results: Path) -> Path:
-    """The page of a study's replay with its figures, in `results`, a folder of the study's name."""
+    """Return the page of a study's replay, with figures; `results` is named after the study."""
     with snapshots.project_copy():
         shutil.copytree(snapshots.make(results.name, drawn=True), results)
     (path,) = results.glob("*.html")
@@ -33,7 +33,7 @@ def make(results: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def making(tmp_path_factory):
-    """All reports by their studies: others are made while the browser looks at the first."""
+    """Reports by study. The next ones are made while the browser opens the first."""
     target = tmp_path_factory.mktemp("reports")
     with ProcessPoolExecutor(2) as workers:
         yield {study: workers.submit(make, target / study) for study in SHOWN}
@@ -48,7 +48,7 @@ def report(making, request):
 def look(making):
     """A function that opens a page, without scripts unless asked for.
 
-    Whatever a test does with it: it asks for nothing, reports no error and opens no dialog.
+    The page must load nothing, report no error and open no dialog, whatever a test does.
     """
     chromium = shutil.which("chromium")
     assert chromium, "these tests open reports in Chromium: install Debian's package chromium"
@@ -73,6 +73,6 @@ def look(making):
 
 @pytest.fixture(scope="session")
 def page(report, look):
-    """The page of a report for all tests that leave it as it was."""
+    """The page of a report, shared by all tests that do not change it."""
     with look(report) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""What a browser makes of every report: on a screen, a phone and paper, by click and keyboard."""
+"""Reports in a browser: on a screen, a phone and paper, with mouse and keyboard."""
 
 import base64
 import gzip
@@ -66,7 +66,7 @@ HOSTILE = (
 
 
 def content(link) -> bytes:
-    """What a download link holds."""
+    """Return the bytes in a download link."""
     found = base64.b64decode(link.get_attribute("href").partition(",")[2])
     return gzip.decompress(found) if link.get_attribute("download").endswith(".gz") else found
 

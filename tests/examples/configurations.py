@@ -1,4 +1,4 @@
-"""Documents of the project as tests read, change and damage them."""
+"""Configurations and documents of the project, as tests read and change them."""
 
 import re
 from functools import reduce
@@ -18,7 +18,7 @@ OWN_FILES = dict(re.findall(r"```\w+\n# (train\.py|mine\.yaml)\n(.*?)```", OWN_P
 
 
 def shipped(name):
-    """What is asked for by config.yaml with this file laid over it, all keys."""
+    """Return all keys of config.yaml with the file `name` of config/ merged into it."""
     layers = [yaml.safe_load((ROOT / "config" / one).read_text()) for one in ("config.yaml", name)]
     recipes, document = recipes_of(layers), layers[0]
     update_config(document, layers[1])
@@ -26,7 +26,7 @@ def shipped(name):
 
 
 def changed(*changes):
-    """The demo's configuration with a value replaced at each dotted path."""
+    """Return the demo's configuration with a value replaced at each dotted path."""
     document = shipped("demo.yaml")
     for path, value in changes:
         *parents, last = path.split(".")
@@ -35,7 +35,7 @@ def changed(*changes):
 
 
 def section(study: str) -> str:
-    """The part on a folder of studies/, which links to it."""
+    """Return the section of the docs that links to a folder of studies/."""
     pages = [ROOT / "docs" / name for name in ("findings.md", "quantization.md")]
     parts = "".join(page.read_text(encoding="utf-8") for page in pages).split("\n## ")
     (part,) = (part for part in parts if f"(../studies/{study}/" in part)

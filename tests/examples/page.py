@@ -1,4 +1,4 @@
-"""Reading a page, or a figure, as a person would."""
+"""Read a page or a figure as a person would."""
 
 from html.parser import HTMLParser
 
@@ -66,10 +66,7 @@ class Page(HTMLParser):
             self.prose += data
 
     def contradictions(self) -> list[str]:
-        """Figures of one cell and quantity that differ, and cells of cards that have no page.
-
-        The map marks what is recommended, if it has that cell.
-        """
+        """Return values of one cell and quantity that differ, and cells of cards without a page."""
         columns = ["data-cell", "data-quantity", "data-value", "class"]
         told = pd.DataFrame([of for _, of in self.elements if "data-cell" in of], columns=columns)
         values = told["data-value"].astype(float).groupby([told[name] for name in columns[:2]])
@@ -93,11 +90,11 @@ class Page(HTMLParser):
         return any(name == tag for name, _ in self._open)
 
     def rows(self, title: str) -> list[list[str]]:
-        """The rows of a table below its header, spaces normalised."""
+        """Return the rows of a table below its header, with normalised spaces."""
         return [[" ".join(cell.split()) for cell in row] for row in self.tables[title]][1:]
 
     def row(self, title: str, head: str) -> list[str]:
-        """The cells beside the first row heading `head`."""
+        """Return the other cells of the first row that begins with `head`."""
         return next(row[1:] for row in self.rows(title) if row[0] == head)
 
 
@@ -115,7 +112,7 @@ def panel(figure: Figure, title: str) -> Axes:
 
 
 def points(axes: Axes) -> set[tuple[float, ...]]:
-    """(x, y, low, high) of every point, where its error bar begins and ends: itself without one."""
+    """Return (x, y, low, high) of each point; low and high are y without an error bar."""
     found = set()
     for line, _, (bars,) in axes.containers:
         for x, y, bar in zip(*line.get_data(), bars.get_segments(), strict=True):

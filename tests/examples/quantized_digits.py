@@ -1,4 +1,4 @@
-"""A network trained on the digits, quantized by the scripts as the rules run them."""
+"""A network trained on the digits, and quantized by the script of the rules."""
 
 import json
 from pathlib import Path
@@ -24,9 +24,9 @@ SGD = {"seed": 0, "epochs": 1, "batch_size": 16, "learning_rate": 0.02, "momentu
 
 
 def make(folder: Path) -> None:
-    """Put some digits, a network trained on them, and its stages into `folder`.
+    """Write digits, a network trained on them, and its quantized variants to `folder`.
 
-    The weights are fixed: those of a training differ by processor and threads. They are of
+    The weights are stored, as trained weights differ by processor and threads. They are from
     `train(folder, name, epochs=15)`, in half precision.
     """
     write_images(folder, 500, 150)
@@ -37,7 +37,7 @@ def make(folder: Path) -> None:
 
 
 def write_images(folder: Path, training: int, test: int) -> None:
-    """The first digits of each split."""
+    """Write the first digits of each split to `folder`."""
     found = generated.digits(dataset.Request(source="digits"))[0]
     first = found.train_images[:training], found.train_labels[:training]
     last = found.test_images[:test], found.test_labels[:test]
@@ -47,12 +47,12 @@ def write_images(folder: Path, training: int, test: int) -> None:
 
 
 def train(folder: Path, name: str, **changes: Any) -> None:
-    """Train a network on the images of `folder`, whose weights go there."""
+    """Train a network on the images of `folder` and write its weights there."""
     run("training", folder, SGD | {"output": folder / name} | changes)
 
 
 def evaluate(folder: Path, output: str, **changes: Any) -> None:
-    """Quantize the network of `folder`, and measure it on the images there."""
+    """Quantize the network in `folder` and evaluate it on the images there."""
     given = {"seed": 0, "calibration_images": 0, "weights": folder / "weights.pt"}
     run("evaluation", folder, given | {"output": folder / output} | changes)
 
@@ -71,7 +71,7 @@ def document(folder: Path, name: str) -> Any:
 
 
 def assert_made_here(surroundings: dict[str, Any]) -> None:
-    """The environment of a record that a CPU of this machine wrote just now, by this code."""
+    """Check that this code wrote the record on this machine's CPU just now."""
     here, changing = environment.describe("cpu"), dict.fromkeys(("commit", "started", "ended"))
     assert surroundings | changing == here | changing
     assert surroundings["started"] < surroundings["ended"] <= here["started"]

@@ -1,4 +1,4 @@
-"""Small trainings: at one global batch, by micro-batches or ranks, and those that compare ranks."""
+"""Small trainings with micro-batches or ranks, and the measurement of their synchronization."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
 def images():
-    """44 images: over two ranks with batches of 8 each, the last update of an epoch is smaller."""
+    """Return 44 images: two ranks with batches of 8 have a smaller last update in an epoch."""
     pixels = np.random.default_rng(1).integers(0, 256, (44, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(44, dtype=np.int64) % 5
     return ImageDataset(pixels, labels, pixels, labels, list("abcde"), MEAN, STD)
@@ -51,7 +51,7 @@ def experiment(study=STUDY):
 
 
 def trained(run, made=None):
-    """The model's weights after the run, and its epochs."""
+    """Return the model's weights after the run, and its epochs."""
     made = made or experiment()
     epochs = made._train(run)["epochs"]
     return made.weights, epochs
@@ -62,7 +62,7 @@ def distance(first, second):
 
 
 def train_by_torch(rank, rendezvous, target):
-    """Train `RUN` as rank number `rank` by torch's own parts; rank 0 saves the model's state."""
+    """Train `RUN` as rank `rank` with PyTorch's DDP and SGD; rank 0 saves the parameters."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=GPUS)
     torch.manual_seed(RUN.seed)
@@ -97,7 +97,7 @@ SYNCHRONIZATION = {
 
 
 def measure(folder, output, **changed):
-    """Return the record that the script writes to `output` of the images in `folder`."""
+    """Return the record that the script writes to `output` for the images in `folder`."""
     data = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
     script.main(plan={**SYNCHRONIZATION, **data, "output": output, **changed})
     return json.loads(output.read_text())

@@ -1,4 +1,4 @@
-"""Stored studies: their tables and pages, and the folder of a finished one."""
+"""Tables and pages of stored studies, and the folder of a finished study."""
 
 import shutil
 from pathlib import Path
@@ -18,24 +18,24 @@ FLAGSHIP = "h100x2"
 
 
 def folder_of(name: str) -> Path:
-    """The folder with a study's configuration and records."""
+    """Return the folder with a study's configuration and records."""
     folder = ROOT / "studies" / name
     return folder if folder.exists() else ROOT / "tests/snapshots/studies" / name
 
 
 def study(name: str = FLAGSHIP) -> StudyTables:
-    """All tables of a study; of one with more than 1,000 rows the snapshot has every 25th."""
+    """Return all tables of a study's snapshot; tables above 1,000 rows have every 25th row."""
     tables, manifest = EXPECTED / name / "tables", folder_of(name) / "manifest.json"
     return schema.read_study(name, tables.rglob("*.csv"), manifest)
 
 
 def lay_out(folder: Path, name: str = FLAGSHIP) -> None:
-    """Tables and claims, as the pipeline leaves them in `folder`."""
+    """Write tables and claims to `folder`, as the pipeline does."""
     shutil.copytree(EXPECTED / name / "tables", folder / "tables")
 
 
 def render(folder: Path, name: str = FLAGSHIP, **more: object) -> Page:
-    """The whole page by the script, without figures, from what `lay_out` left in `folder`."""
+    """Return the page, without figures, that the script renders after `lay_out`."""
     given: dict[str, object] = {
         "study": name,
         "results": folder,
@@ -58,7 +58,7 @@ FILES = sorted(path.as_posix() for path in stored.own_files(SOURCE))
 
 
 def lay_out_finished(folder: Path, **changes: Any) -> None:
-    """Write results/ and resources/ of `CONFIG`, its top keys changed, below `folder`."""
+    """Write results/ and resources/ of `CONFIG` to `folder`, with top-level keys changed."""
     results, dataset = folder / "results", folder / "resources/dataset/digits"
     shutil.copytree(SOURCE, results, dirs_exist_ok=True)
     dataset.mkdir(parents=True, exist_ok=True)
@@ -68,6 +68,6 @@ def lay_out_finished(folder: Path, **changes: Any) -> None:
 
 
 def files_in(folder: Path) -> list[str]:
-    """The files in `folder`, hidden ones too, in order."""
+    """Return the sorted paths of all files in `folder`, including hidden ones."""
     paths = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path.relative_to(folder).as_posix() for path in paths)

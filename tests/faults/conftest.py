@@ -1,4 +1,4 @@
-"""Small studies of the real Snakemake and real processes, to be looked at and killed."""
+"""Small studies with real processes, which tests inspect and kill."""
 
 import time
 from functools import partial
@@ -13,10 +13,10 @@ PATIENCE_SECONDS = 60
 
 
 class FaultyStudy(Study):
-    """A study whose processes are looked at and killed."""
+    """A study whose processes can be listed and killed."""
 
     def command(self, *options):
-        """As profiles/local does after a kill."""
+        """Return the command with the option that profiles/local has for killed runs."""
         return super().command(*options, "--ignore-incomplete")
 
     def finish(self, *options):
@@ -24,12 +24,12 @@ class FaultyStudy(Study):
         assert self.start(*options).wait() == 0, self.output()
 
     def processes(self):
-        """All that work in the study's folder, whoever their parents are."""
+        """Return all processes whose working directory is the study's folder."""
         found = psutil.process_iter(["cwd", "name", "cmdline"], ad_value="")
         return [process for process in found if process.info["cwd"] == str(self.folder)]
 
     def orphans(self):
-        """Those that live on although they were given time to end."""
+        """Return the processes that are still alive after `PATIENCE_SECONDS`."""
         return psutil.wait_procs(self.processes(), timeout=PATIENCE_SECONDS)[1]
 
     def end(self):
@@ -53,7 +53,7 @@ class FaultyStudy(Study):
 
 @pytest.fixture(scope="session", autouse=True)
 def leases():
-    """Timed jobs wait for one another, as they do for a user."""
+    """Let timed jobs wait for each other, as outside of tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(lease.SHARE_VARIABLE, raising=False)
         yield
@@ -61,6 +61,6 @@ def leases():
 
 @pytest.fixture
 def new_study(tmp_path_factory):
-    """A function that makes a study with values changed; what it started ends with the test."""
+    """Return a function that makes a study with changed values; its processes end with the test."""
     new_folder = partial(tmp_path_factory.mktemp, "study")
     yield from studies(FaultyStudy, new_folder, {"machine.check": "off"})

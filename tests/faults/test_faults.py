@@ -1,4 +1,4 @@
-"""Kills, signals and two studies: nothing lives on, and nothing finished is lost."""
+"""After kills and signals no process survives, and no finished record is lost."""
 
 import json
 import os

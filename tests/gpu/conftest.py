@@ -1,4 +1,4 @@
-"""Each test finds the process as it was: commands take GPUs, and set flags, for all of it."""
+"""Restore flags and variables after each test: jobs set them for the whole process."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ if shutil.which("nvidia-smi"):
 
 
 def pytest_collection_modifyitems(items):
-    """First the study that asks for GPUs without another process, as this one will be."""
+    """Run the study that needs unused GPUs first, before this process uses them."""
     items.sort(key=lambda item: "short_way" not in item.nodeid)
 
 

@@ -1,4 +1,4 @@
-"""The machine: how its GPUs are named and looked at, and their link. Skipped without."""
+"""Names and checks of GPUs, and their link. Skipped without a GPU."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_driver_and_torch_name_the_same_gpu():
 
 @several
 def test_all_reduces_are_timed_without_their_launches_by_python(images, tmp_path):
-    """Launched by Python, one of 4 KiB takes 28 µs and more."""
+    """An all-reduce of 4 KiB that Python launches takes at least 28 µs."""
     output, sizes = tmp_path / "sweep.json", [4096, 65536, 1048576, 67108864]
     places = {"output": output, "manifest": images / "manifest.json"}
     measure.main(sweep={"gpus": 2, "message_bytes": sizes, **places})

@@ -1,4 +1,4 @@
-"""Models of others on GPUs: captured, streamed, sharded, in micro-batches. Skipped without."""
+"""Models of torchvision and of users on GPUs: captured, streamed, sharded. Skipped without."""
 
 import json
 
@@ -31,7 +31,7 @@ TUNED = {"precision": "float32", **dict.fromkeys(SWITCHES, True)}
 
 @pytest.fixture(scope="module")
 def train(images, tmp_path_factory):
-    """A function that runs recipe tuned on GPUs, equal options once, and returns the record."""
+    """Return a function that returns the record of recipe tuned; equal options run once."""
     folder = tmp_path_factory.mktemp("models")
     (folder / "own.py").write_text(OWN)
     made = {}
@@ -48,7 +48,7 @@ def train(images, tmp_path_factory):
 
 
 def losses(record):
-    """Of each epoch, the mean over ranks."""
+    """Return the mean training loss over ranks, by epoch."""
     assert record["status"] == "ok", record["message"]
     by_epoch = pd.DataFrame(record["epochs"]).groupby("epoch")
     return by_epoch["train_loss"].mean().tolist()

@@ -1,4 +1,4 @@
-"""Part B on a GPU, from the training to the record. Skipped without."""
+"""Part B on a GPU, from training to record. Skipped without a GPU."""
 
 import pytest
 import torch

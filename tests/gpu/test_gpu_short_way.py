@@ -1,4 +1,4 @@
-"""`make study CONFIG=mine.yaml` on GPUs, as the Makefile starts it. Skipped without."""
+"""`make study CONFIG=mine.yaml` on GPUs. Skipped without a GPU."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The synchronization experiments with NCCL, SyncBatchNorm and DataParallel. Skipped without."""
+"""Synchronization with NCCL, SyncBatchNorm and DataParallel. Skipped without two GPUs."""
 
 import pytest
 import torch

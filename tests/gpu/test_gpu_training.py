@@ -1,4 +1,4 @@
-"""What only GPUs show: captured steps, replicas, NCCL. Skipped without."""
+"""Captured steps, replicas and NCCL on GPUs. Skipped without a GPU."""
 
 import copy
 import gzip
@@ -34,7 +34,7 @@ FLOPS_OF_WIDTH_1 = 921_696
 
 
 def dataset():
-    """100 images of two classes: at batch 32 the last batch has 4."""
+    """Return 100 images of two classes: at batch 32 the last batch has 4."""
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 255, (100, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(100) % 2
@@ -45,7 +45,7 @@ def dataset():
 def trainer(
     global_batch=32, gpus=1, strategy="ddp", rate=0.01, processes=1, micro_batches=1, **options
 ):
-    """A trainer of recipe tuned on new weights, and these."""
+    """Return a trainer of recipe tuned, its model, and the model's initial state."""
     spec = RunSpec(
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
         engine="resident",
@@ -66,7 +66,7 @@ def trainer(
 
 
 def movement(model, before):
-    """How far training has moved each parameter."""
+    """Return the change of each parameter by training."""
     return [parameter.detach() - before[name] for name, parameter in model.named_parameters()]
 
 
@@ -103,7 +103,7 @@ def test_captured_steps_train_as_launched_ones_do_tail_included(options):
     "switches", [{}, {"cuda_graph": True}, {"cuda_graph": True, "compile": True}]
 )
 def test_fused_norms_train_as_those_of_pytorch_do(precision, switches):
-    """Seen by statistics: weights drift apart by tens of percent from rounding alone."""
+    """Compares running statistics: rounding alone moves weights apart by tens of percent."""
     variances, losses = [], []
     for options in ({}, {"fused_norms": True, **switches}):
         tuned, model, before = trainer(50, precision=precision, **options)
@@ -117,7 +117,7 @@ def test_fused_norms_train_as_those_of_pytorch_do(precision, switches):
 
 
 def test_captured_steps_without_communication_exchange_nothing(tmp_path):
-    """What they exchange is seen as they are captured."""
+    """Collectives are recorded while steps are captured."""
     dist.init_process_group("nccl", f"file://{tmp_path}/store", rank=0, world_size=1)
     messages, sent = Messages(), []
     messages.phase = "step"
@@ -146,7 +146,7 @@ BF16 = {"precision": "bf16", "fused_norms": False}
 
 @pytest.mark.parametrize("switches", [{}, {"micro_batches": 2}, BF16])
 def test_captured_steps_of_ddp_train_as_launched_ones(tmp_path, switches):
-    """One rank, which sends to itself, of the two that share the images."""
+    """One of two ranks, in a process group of its own."""
     dist.init_process_group("nccl", f"file://{tmp_path}/store", rank=0, world_size=1)
     moved = []
     for captured in (False, True):
@@ -244,7 +244,7 @@ INSIDE = r"rank 0: timed out: waited \d+ s after step 1 of epoch 2.*; likely stu
     ],
 )
 def test_lost_rank_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault, asked, named):
-    """Between epochs, or inside a captured one."""
+    """The rank is lost between epochs, or inside a captured epoch."""
     asked = {"device": "cuda", "collective-timeout-seconds": 5} | asked
     with pytest.raises(UserError, match=named):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **asked)

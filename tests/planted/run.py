@@ -1,7 +1,7 @@
-"""Plant mistakes in a copy of the project, one after the other, and see which ones tests notice.
+"""Plant mistakes in a clone of the project, one at a time, and report which ones tests notice.
 
-`python tests/planted/run.py [ID …]` plants those of faults.yaml, or these of them, in a clone of
-the last commit.
+`python tests/planted/run.py [ID …]` plants all faults of faults.yaml, or those named, in a clone
+of the last commit.
 """
 
 import re
@@ -22,7 +22,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
 def first_failure(tests: list[str], copy: Path) -> str:
-    """The first of `tests` that fails in `copy`; nothing where all pass."""
+    """Return the first of `tests` that fails in `copy`; an empty text if all pass."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     limit = ["timeout", "--kill-after", "5", str(LONGEST_SECONDS)]
     done = subprocess.run([*limit, *command], cwd=copy, capture_output=True, text=True)
@@ -34,7 +34,7 @@ def first_failure(tests: list[str], copy: Path) -> str:
 
 
 def outcome(fault: dict[str, Any], copy: Path) -> tuple[str, str]:
-    """Plant a fault, run its tests and undo it: whether they noticed, and by which."""
+    """Plant a fault, run its tests, remove it; return the result and the test that noticed it."""
     path = copy / fault["file"]
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if text.count(fault["old"]) != 1:

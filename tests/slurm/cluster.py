@@ -74,7 +74,7 @@ SIZE = f"CPUs=16 RealMemory=256000 Gres=gpu:{GPUS_PER_NODE}\n"
 
 
 def reason_not_to_start():
-    """Why this machine cannot have the cluster, or None."""
+    """Return why this machine cannot start the cluster, or None."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         return f"Slurm is not installed ({', '.join(missing)} missing): {INSTALL}"
@@ -96,7 +96,7 @@ def _left_by_killed_tests(configuration):
 
 @contextmanager
 def cluster():
-    """A running Slurm as this machine's own, until the block ends; then nothing of it is left.
+    """Run a Slurm on this machine until the block ends, then remove all of it.
 
     Yields the folder of its state.
     """
@@ -158,13 +158,13 @@ def _empty_queue(folder):
 
 
 def running(*names):
-    """The ids of the processes of these names."""
+    """Return the ids of processes with these names."""
     found = psutil.process_iter(["name"])
     return {process.pid for process in found if process.info["name"] in names}
 
 
 def wait_for(condition, what, folder=None):
-    """Wait until `condition()` is true; after a long time, fail with the daemons' words."""
+    """Wait until `condition()` is true; after `PATIENCE_SECONDS` fail with the daemons' output."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
@@ -179,26 +179,26 @@ def idle_nodes():
 
 
 def queue():
-    """squeue's line for each job that waits, runs or ends."""
+    """Return squeue's line for each job that is pending, running or completing."""
     return _output("squeue", "--noheader").splitlines()
 
 
 def jobs():
-    """What Slurm remembers of each job, by id: the fields of `scontrol show job --details`."""
+    """Return Slurm's fields of each job (`scontrol show job --details`), by id."""
     lines = _output("scontrol", "show", "job", "--details", "--oneliner").splitlines()
     found = (dict(re.findall(r"(\S+?)=(\S*)", line)) for line in lines)
     return {job["JobId"]: job for job in found if "JobId" in job}
 
 
 def gpus_of_step(job):
-    """The GPUs that the controller gave a job step, of each of its nodes: ["0-1", "0-1"]."""
+    """Return the GPUs that a job step has on each of its nodes, as ["0-1", "0-1"]."""
     pattern = rf"^.*Step Alloc GRES:\n.*StepId={job['JobId']}\.0 .*\n((?:.*_alloc\[\d+\]:.*\n)+)"
     (given,) = re.findall(pattern, _state("slurmctld.out"), re.MULTILINE)
     return re.findall(r" gres_bit_alloc\[\d+\]:(\S+) of", given)
 
 
 def processes_of_step(job):
-    """The node of each process that Slurm started for a job step."""
+    """Return the node of each process that Slurm started for a job step."""
     lines = [line.split() for line in _state("tasks").splitlines()]
     return sorted(node for *ids, node in lines if ids == [job["JobId"], "0"])
 
@@ -218,21 +218,21 @@ def _free_port():
 
 
 class SlurmStudy(Study):
-    """A study whose jobs Slurm runs, and what Slurm says about them."""
+    """A study whose jobs Slurm runs, with Slurm's records of them."""
 
     def command(self, *options):
         return ["snakemake", "--profile", "slurm", *options, "--configfile", "tiny.yaml"]
 
     def start(self, *options):
-        """Start it with plugins in the place of what `make env` leaves in the environment."""
+        """Start it with the plugins on PYTHONPATH; `make env` adds them to the environment."""
         return super().start(*options, PYTHONPATH=str(self.folder / "workflow/plugins"))
 
     def jobs(self):
-        """Slurm's records of this study's jobs, in the order of submission."""
+        """Return Slurm's records of this study's jobs, in the order of submission."""
         return [job for job in jobs().values() if job["WorkDir"] == str(self.folder)]
 
     def job(self, rule, *wildcards):
-        """Slurm's record of the last job of this rule and these wildcards, or None."""
+        """Return Slurm's record of the last job with this rule and these wildcards, or None."""
         comment = "_".join(["rule", rule, "wildcards", *map(str, wildcards)])
         return next((job for job in reversed(self.jobs()) if job["Comment"] == comment), None)
 
@@ -248,5 +248,5 @@ class SlurmStudy(Study):
 
 
 def overlap(one, other):
-    """Whether two finished jobs ran at the same time."""
+    """Return whether two finished jobs ran at the same time."""
     return one["StartTime"] < other["EndTime"] and other["StartTime"] < one["EndTime"]

@@ -1,4 +1,4 @@
-"""What goes wrong is named, costs only its own cell, and the next run makes it good."""
+"""A failed job is named, the other jobs finish, and the next start runs it again."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ STATES = {
 
 @pytest.fixture(scope="module")
 def study(new_slurm_study):
-    """A study of which all went wrong that can, and the cell that did not."""
+    """A study with one job of each kind of failure, and one that finished."""
     # Batches of 1 to 3 take minutes; two processes do not meet within a millisecond.
     study = new_slurm_study(
         dataset__train_images=6000,

@@ -1,4 +1,4 @@
-"""Snakemake and Slurm lose sight of one another, and no job is lost, doubled or waited for."""
+"""When Snakemake and Slurm lose contact, no job is lost, repeated or awaited for ever."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def scontrol(*words):
 def test_controller_outage_loses_and_doubles_no_job(
     study, program, told, states, tmp_path, monkeypatch
 ):
-    """It is suspended when the program is called for the first time; a job's step calls Python."""
+    """The controller is suspended at the program's first call; a job's step calls Python."""
     (pid,) = cluster.running("slurmctld")
     stand_in = tmp_path / program
     due = '[ "$SLURM_STEP_ID" ]' if program == "python" else "true"

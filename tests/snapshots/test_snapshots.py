@@ -1,4 +1,4 @@
-"""Stored studies yield what they did: tables, claims, figures and texts of the page's tables."""
+"""Tables, claims, figures and page texts of stored studies equal their snapshots."""
 
 import json
 import re

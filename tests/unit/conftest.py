@@ -1,4 +1,4 @@
-"""Records and networks that several modules of tests read, each made once."""
+"""Records and networks that several test modules read; each is made once."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from training_runs import DEVICE, run
 
 @pytest.fixture(autouse=True, scope="module")
 def own_threads():
-    """A module that changes the number of threads, on which sums depend, does so for itself."""
+    """Restore the number of threads after each module, as sums depend on it."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -23,9 +23,9 @@ def own_threads():
 
 @pytest.fixture(autouse=True, scope="session")
 def forked_processes():
-    """The launcher forks this process instead of starting Python anew, which takes seconds.
+    """Let the launcher fork this process, as starting Python takes seconds.
 
-    Not where PyTorch sees a GPU: it cannot be used after a fork.
+    With a GPU it starts processes: a GPU cannot be used after a fork.
     """
     if DEVICE == "cpu":
         launcher.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": ForkedPopen})
@@ -35,7 +35,7 @@ def forked_processes():
 
 @pytest.fixture(scope="session")
 def double_path(images, tmp_path_factory):
-    """Where the record of a run of two processes is."""
+    """Return the path of the record of a run with two processes."""
     path = tmp_path_factory.mktemp("double") / "run.json"
     run(images, path, gpus=2)
     return path
@@ -43,13 +43,13 @@ def double_path(images, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def double(double_path):
-    """The record of a run of two processes."""
+    """Return the record of a run with two processes."""
     return json.loads(double_path.read_text())
 
 
 @pytest.fixture(scope="session")
 def quantized_digits(tmp_path_factory):
-    """A folder with the digits, a network trained on them and its quantized stages."""
+    """Return a folder with digits, a network trained on them and its quantized variants."""
     folder = tmp_path_factory.mktemp("digits")
     digits.make(folder)
     return folder

@@ -1,4 +1,4 @@
-"""Imports run one way; docs, templates and messages use the field's terms."""
+"""Imports have one direction; docs, templates and messages use the field's terms."""
 
 import ast
 import re
@@ -32,7 +32,7 @@ def package(path, folder=LIBRARY):
 
 
 def imports(path):
-    """What a module imports, inside functions too: `scaling.core.files` of `scaling.core`."""
+    """Yield the names that a module imports, as `scaling.core.files`, also in functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom | ast.Import):
             module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
@@ -81,7 +81,7 @@ NO_PROSE = r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)|\{[{%#].*?[}%#]\}|<[^>]*>"
 
 
 def texts(path):
-    """The prose of a file; of a module its strings of several words that are no docstrings."""
+    """Return a file's prose; of a module, strings of several words that are no docstrings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return re.sub(NO_PROSE, " ", text)

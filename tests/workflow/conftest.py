@@ -1,4 +1,4 @@
-"""Small studies to run, to change and to break."""
+"""Small studies that tests run and change."""
 
 import os
 
@@ -12,7 +12,7 @@ from training_runs import DEVICE
 
 @pytest.fixture(scope="session", autouse=True)
 def python(tmp_path_factory):
-    """Jobs fork a process that has imported their libraries, instead of starting Python."""
+    """Let jobs fork a process that has imported their libraries."""
     if DEVICE == "cuda":
         yield
         return
@@ -28,15 +28,15 @@ def python(tmp_path_factory):
 
 @pytest.fixture
 def new_study(tmp_path):
-    """A function that makes a fresh study with values changed."""
+    """Return a function that makes a study with changed values."""
     yield from studies(Study, lambda: tmp_path)
 
 
 @pytest.fixture(scope="session")
 def finished_study(tmp_path_factory):
-    """A study that has run to its report, once for all of pytest's workers.
+    """Return a finished study, which runs once for all of pytest's workers.
 
-    A test that edits it works on a copy: see `study`.
+    A test that changes it uses the copy `study`.
     """
     own = tmp_path_factory.getbasetemp()
     made = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "finished"
@@ -53,5 +53,5 @@ def finished_study(tmp_path_factory):
 
 @pytest.fixture
 def study(finished_study, tmp_path):
-    """A copy of the finished study for one test to change."""
+    """Return a copy of the finished study, which the test may change."""
     return copied(finished_study.folder, tmp_path / "copy")

@@ -1,4 +1,4 @@
-"""docs/extending.md and docs/own_trainer.md with one's own files, and a workflow of one's own."""
+"""The examples of docs/extending.md and docs/own_trainer.md, and use by another workflow."""
 
 import json
 import re
@@ -118,7 +118,7 @@ REPLAYED = "h200x1"
 
 
 def change(path, lines):
-    """Apply lines as of a diff, which are at one place of the file, or else at its end."""
+    """Apply the lines of a diff to their only place in the file, or append them."""
     old, new = ("".join(re.findall(rf"^[{one}](.*\n)", lines, re.MULTILINE)) for one in "-+")
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     # The last line may be the beginning of one.

@@ -1,4 +1,4 @@
-"""Only what depends on a change runs again."""
+"""A change repeats only the jobs that depend on it."""
 
 import os
 import shutil

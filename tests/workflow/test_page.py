@@ -1,4 +1,4 @@
-"""The report of what there is by now, of a study whose run failed, and its state."""
+"""The partial report and the status of a study with a failed run."""
 
 import subprocess
 import time

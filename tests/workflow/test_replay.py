@@ -1,4 +1,4 @@
-"""A finished study kept as data, and its tables and report made again from there."""
+"""A finished study is packed, and its tables and report are made from the packed records."""
 
 import base64
 import re
@@ -14,7 +14,7 @@ TELLING = {"tables_make", "study_config", "report_render"}
 
 
 def make(study, *arguments):
-    """`make` with the environment that runs this test."""
+    """Run `make` in the environment of this test."""
     return subprocess.run(
         ["make", "--old-file=env", "--old-file=small-env", *arguments],
         cwd=study.folder,
@@ -26,7 +26,7 @@ def make(study, *arguments):
 
 @pytest.fixture(scope="module")
 def stored(finished_study, tmp_path_factory):
-    """What packing a copy of the finished study leaves in studies/tiny."""
+    """Return studies/tiny, packed from a copy of the finished study."""
     study = copied(finished_study.folder, tmp_path_factory.mktemp("packed") / "copy")
     packed = make(study, "pack", "STUDY=tiny")
     assert packed.returncode == 0, packed.stdout
@@ -35,7 +35,7 @@ def stored(finished_study, tmp_path_factory):
 
 @pytest.fixture
 def clone(stored, new_study):
-    """A clean copy of the project that has the stored study, and neither results nor a dataset."""
+    """Return a clean copy of the project with the stored study, without results or dataset."""
     fresh = new_study()
     (fresh.folder / "tiny.yaml").unlink()
     shutil.copytree(stored, fresh.folder / "studies/tiny")
@@ -46,7 +46,7 @@ def clone(stored, new_study):
 
 
 def tables(folder):
-    """Every table and the claims."""
+    """Return the contents of all tables and the claims, by path."""
     paths = [*folder.rglob("*.csv"), *folder.rglob("claims.json")]
     return {path.relative_to(folder): path.read_bytes() for path in paths}
 

@@ -1,4 +1,4 @@
-"""A study as its user runs it: results, refusals, failures."""
+"""A study as its user runs it: results and refusals."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def test_dry_run_without_the_study_s_gpu_is_a_plan(new_study, monkeypatch):
 
 
 def test_unrunnable_study_is_refused_before_any_job(new_study, monkeypatch):
-    """More devices than there are, options that the model has not, Slurm where there is none."""
+    """Too many devices, options that the model lacks, and a missing Slurm are refused."""
     too_many = devices.cores() + 1
     study = new_study(grid__gpus=[1, too_many])
     refused = study.snakemake()

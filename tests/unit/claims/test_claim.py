@@ -1,4 +1,4 @@
-"""Claims: their document, their sentences, and what a study without evidence claims."""
+"""Claims: their file, their sentences, and those of a study without evidence."""
 
 import re
 from dataclasses import asdict

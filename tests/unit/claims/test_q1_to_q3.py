@@ -35,7 +35,7 @@ def test_larger_batches_are_judged_by_their_intervals(smallest, runs, verdict):
 
 
 def model(times, busy):
-    """The answer to these seconds of training, each step busy for so long."""
+    """Return the answer to Q1 for these seconds of training and busy times of steps."""
     made = study(*(timing_row(1, b, own) for b, own in times.items()))
     steps = made["timing"].assign(busy_seconds=busy, note="")
     used = made["timing"].assign(loading_share=[0.1, 0.5, 0.8], idle_share=0.5)
@@ -119,7 +119,7 @@ def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
     ],
 )
 def test_claim_names_the_used_share_of_the_link(utilizations, verdict, best):
-    """On a link of 100 GB/s between 2 GPUs, used to these shares with batch 32 and 128."""
+    """The link carries 100 GB/s; batches 32 and 128 use these shares of it."""
     timing = together(5.6, 2.2, 1.5)["timing"]
     rows = timing[timing["gpus"] == 2].head(len(utilizations))
     rows = rows.assign(peak_gb_per_s=100.0, utilization=utilizations)

@@ -121,7 +121,7 @@ def test_technique_that_diverged_or_failed_is_not_best():
 
 
 def test_best_technique_is_chosen_by_held_out_images():
-    """Of two, the one that is better on the test set is not taken; without such images none is."""
+    """A technique that is better only on test images is not chosen."""
     lucky = {"lucky": runs("lucky", 512, *around(0.95), held_out=0.3)}
     lars = {"lars": runs("lars", 512, *around(0.95), options="lars 0.1")}
     found = tables(KNOWN | lucky | lars)

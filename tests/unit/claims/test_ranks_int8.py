@@ -86,7 +86,7 @@ STAGE = "weights+activations"
     ],
 )
 def test_cost_is_judged_by_the_interval_over_networks(differences, verdict, words):
-    """Of a stage that has these differences, seed by seed, to 60 % in float32."""
+    """Seeds have these differences from 60 % in float32."""
     rows = {"seed": range(len(differences)), "stage": STAGE, "difference_points": differences}
     table = pd.DataFrame(rows).assign(agreement_percent=99.0, mean_standard_error_points=0.01)
     table = table.assign(packed_bytes=1, compression=4)

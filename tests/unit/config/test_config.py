@@ -1,4 +1,4 @@
-"""Each mistake of a configuration is told by its key; parts of a study may be left out."""
+"""A mistake in a configuration is named by its key; parts of a study can be left out."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_mistake_is_named_with_key_and_allowed_values(path, value, sentence):
     ],
 )
 def test_mistakes_of_one_kind_are_listed_together(first, second):
-    """Of keys and types; of recipes; of what does not fit together."""
+    """Mistakes of keys and types, of recipes, and of options that exclude each other."""
     with pytest.raises(UserError) as raised:
         config.check(changed(first, second))
     start, *sentences = str(raised.value).split("\n")

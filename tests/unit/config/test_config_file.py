@@ -1,4 +1,4 @@
-"""What YAML leaves open is refused, and damage of every kind gets one sentence."""
+"""A configuration file with ambiguous or invalid YAML is refused in one sentence."""
 
 import pytest
 

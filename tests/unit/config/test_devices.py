@@ -1,4 +1,4 @@
-"""A study that asks for devices that this machine does not have is refused."""
+"""A study that requires devices that this machine does not have is refused."""
 
 from contextlib import nullcontext
 from pathlib import Path

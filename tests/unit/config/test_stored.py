@@ -1,4 +1,4 @@
-"""A finished study is packed below studies/ alone; a stored one has the files it asks for."""
+"""A finished study is packed into studies/; a stored study has all its files."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ LOG = str(Path("logs/train_run", Path(LAST).relative_to("runs").parent).with_suf
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where a finished study lies in results/; it is the working folder."""
+    """Return the working folder, whose results/ has a finished study."""
     lay_out_finished(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -98,7 +98,7 @@ def test_record_of_other_images_is_not_packed(folder):
 
 @pytest.fixture
 def study(tmp_path):
-    """A stored study with all its files, and a page written by hand."""
+    """Return the folder of a stored study with all its files and a README."""
     shutil.copytree(SOURCE, tmp_path / "mine")
     (tmp_path / "mine/README.md").touch()
     return tmp_path / "mine"

@@ -29,7 +29,7 @@ MEASURING = {
 
 
 def digests(root):
-    """The digest of every script, and of every kind of cell."""
+    """Return the digests of all scripts, and of all kinds of cells."""
     # Not those that are kept by a text, so that only edited files are parsed again.
     for cached in ("digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
@@ -45,7 +45,7 @@ def digests(root):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A copy of the code, and its digests."""
+    """Return a copy of the code, and its digests."""
     root = tmp_path_factory.mktemp("code") / "scripts"
     shutil.copytree(SCRIPTS, root, ignore=shutil.ignore_patterns("__pycache__"))
     with mock.patch.object(code_digest, "SCRIPTS", root):
@@ -53,7 +53,7 @@ def project(tmp_path_factory):
 
 
 def changed(project, edits):
-    """Return whose digests change when each file is edited as `edits` says by its path."""
+    """Return the names of digests that change with `edits`, functions by path."""
     root, before = project
     texts = {path: (root / "scaling" / path).read_text() for path in edits}
     made = {path: edit(texts[path]) for path, edit in edits.items()}

@@ -1,4 +1,4 @@
-"""A script's arguments are JSON, a file with it, or a person's options."""
+"""A script's arguments are JSON, a file with JSON, or options."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which GPUs a run had, by name and UUID, and what cannot measure on them."""
+"""Names and UUIDs of a run's GPUs; GPUs that cannot measure are refused."""
 
 import re
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ def machine(monkeypatch):
 
 @pytest.fixture
 def volta(machine, monkeypatch):
-    """The last GPU of the machine is visible alone, and a Volta."""
+    """Make only the machine's last GPU visible; it is a Volta."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     nvml, answer = environment.pynvml, [7, 0]
     monkeypatch.setattr(nvml, "nvmlDeviceGetCudaComputeCapability", lambda _: tuple(answer))

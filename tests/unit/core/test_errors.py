@@ -1,4 +1,4 @@
-"""What a script says at its end."""
+"""A script's error message."""
 
 import pytest
 

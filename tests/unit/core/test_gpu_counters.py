@@ -1,4 +1,4 @@
-"""What GPUs took over an epoch: what a driver does not count is absent, and never an error."""
+"""GPU counters of an epoch; counters that the driver lacks are absent, not an error."""
 
 import pytest
 

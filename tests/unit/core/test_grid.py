@@ -1,4 +1,4 @@
-"""Which cells a grid has, and by which path each is known."""
+"""Cells of a grid, and their paths."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How the report writes numbers."""
+"""Numbers as the report prints them."""
 
 import pytest
 

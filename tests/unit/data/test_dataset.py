@@ -1,4 +1,4 @@
-"""A dataset: what it accepts, its file and manifest; digits, and gratings that can be learned."""
+"""A dataset's checks, file and manifest; digits and gratings."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from scaling.data.dataset import ImageDataset, Request
 
 
 def small_dataset(**changes):
-    """Two classes, three train and two test images; the first train image is white."""
+    """Return three training and two test images of two classes; the first one is white."""
     train_images = np.zeros((3, 32, 32, 3), dtype=np.uint8)
     train_images[0] = 255
     arrays = {

@@ -1,4 +1,4 @@
-"""A user's own images, in a folder or a tar archive."""
+"""A user's images in a folder or a tar archive."""
 
 import hashlib
 import shutil
@@ -18,7 +18,7 @@ COLOURS = {"cat": (200, 10, 10), "dog": (10, 200, 10)}
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two train images and one test image of cats (red) and of dogs (green)."""
+    """Return a folder with two training images and one test image of cats and of dogs."""
     for split, numbers in (("train", (1, 2)), ("test", (3,))):
         for class_name, colour in COLOURS.items():
             (tmp_path / "mine" / split / class_name).mkdir(parents=True)
@@ -85,7 +85,7 @@ def in_one_colour(folder):
 
 
 def chunk(name, data):
-    """A part of a PNG."""
+    """Return a chunk of a PNG file."""
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 

@@ -1,4 +1,4 @@
-"""Images on the device: shuffled, cropped and flipped; those that are streamed are the same."""
+"""Resident images are shuffled, cropped and flipped; streamed images equal them."""
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ def resident(data, padding=4, flip=True, rank=0, ranks=1, kind=ResidentImages):
 
 
 def places(count, **rank):
-    """Where the one white pixel of each black image lies in the first epoch of a rank."""
+    """Return the place of each black image's white pixel in the first epoch of a rank."""
     pixels = np.zeros((count, 32, 32, 3), np.uint8)
     pixels[:, 10, 12] = 255
     labels = np.zeros(count, np.int64)

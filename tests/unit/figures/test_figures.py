@@ -1,4 +1,4 @@
-"""What a reader sees of times, speedups, communication, accuracy, and techniques."""
+"""Figures of times, speedups, bandwidths, accuracy, techniques and int8."""
 
 import re
 
@@ -22,7 +22,7 @@ def rounded(*values):
 
 
 def draw(name, folder, tables=EXPECTED / "cpu/tables"):
-    """The figure of a stored study, or of what is in `tables`."""
+    """Return the SVG of a figure, drawn from the tables in `tables`."""
     made = [path for path in tables.rglob("*.csv") if path.stem in schema.TABLES]
     report_render.draw((name,), schema.read_study("cpu", made), folder)
     return (folder / f"{name}.svg").read_text()

@@ -1,4 +1,4 @@
-"""What a look at a machine finds: a CPU that is really busy, and GPUs as their driver tells."""
+"""The machine check: a busy CPU, and GPUs by their driver's readings."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ BRAKED = [{"held_back_seconds": {"power_brake": 0.5, "power_cap": 1.0}}]
 
 
 def of_gpus(*changed):
-    """The findings of a machine of three GPUs, and of those with another value."""
+    """Return the findings on three GPUs, of which some have changed readings."""
     gpus = [GPU | {"gpu": f"GPU-{i}"} for i in range(3 - len(changed))]
     gpus += [GPU | {"gpu": "GPU-x"} | change for change in changed]
     return machine.judge([HOST], gpus)
@@ -61,7 +61,7 @@ def test_findings_sorted_by_severity():
 
 
 def look(folder, check):
-    """The findings on this machine's CPU."""
+    """Return the findings on this machine's CPU."""
     output = folder / "check.json"
     measure.main(check={"device": "cpu", "check": check, "output": output})
     return json.loads(output.read_text())["findings"]

@@ -1,4 +1,4 @@
-"""Where a step goes: what keeps a device busy, and a network of known work with its least time."""
+"""Busy time of a device, and classes of kernels of a network with known work."""
 
 from collections import Counter
 
@@ -25,7 +25,7 @@ COMPUTE += " clamp_min threshold_backward _foreach_mul_ _foreach_add_"
 
 
 def launched():
-    """The operators of a step, each of which launches one kernel, as a GPU's would."""
+    """Return a network, and the kernels of its step if each operator launches one."""
     network = nn.Sequential(
         *(nn.Conv2d(3, CHANNELS, 3, padding=1, bias=False), nn.BatchNorm2d(CHANNELS), nn.ReLU()),
         *(nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False), nn.Flatten()),

@@ -1,4 +1,4 @@
-"""Techniques: what their script writes, keeps and refuses; micro-batches in the place of ranks."""
+"""Techniques: records and refusals of their script, and micro-batches in place of ranks."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ STUDY = {"reference_batch": 8, "gpus": 2, "epochs": 1, "factors": [0.5, 1], "see
 
 @pytest.fixture
 def train(tmp_path):
-    """A function that trains remedies on 44 images and gives the records, by name."""
+    """Return a function that trains techniques on 44 images and returns records by name."""
     data = images()
     dataset.save(data, tmp_path / "images.npz")
     DATASET.write(tmp_path / "manifest.json", dataset.manifest(data, "synthetic", "noise"))
@@ -100,7 +100,7 @@ def test_diverging_run_ends_and_records_its_epoch(train):
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Several take longer, more so where others compute too."""
+    """Several threads are slower, above all on a busy machine."""
     torch.set_num_threads(1)
 
 

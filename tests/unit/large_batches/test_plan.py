@@ -1,4 +1,4 @@
-"""The learning rate of each update, and which runs a technique needs."""
+"""Learning rates of updates, and the runs of a technique."""
 
 import math
 
@@ -11,7 +11,7 @@ STUDY = Study()
 
 
 def rates(factor, epochs=1, at=160, **options):
-    """The rate of each update, 4 an epoch at batch 160 and 2 at 512; the base rate is 0.1."""
+    """Return the rate of each update: 4 per epoch at batch 160, 2 at 512; base rate 0.1."""
     study = STUDY.model_copy(update={"epochs": epochs})
     return list(run_of(study, Technique(**options), at, 640, factor, 0).rates)
 

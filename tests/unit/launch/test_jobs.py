@@ -1,4 +1,4 @@
-"""What jobs ask the scheduler for, on this machine and on a cluster, and scripts are told."""
+"""Resources that jobs request, here and on a cluster, and arguments of their scripts."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ REPORT = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(core
 
 
 def jobs(workflow=CLUSTER, gres=False, **machine):
-    """Jobs of a study on nodes of four GPUs; what is said of the machine differs."""
+    """Return jobs of a study on nodes of four GPUs, with changed keys of `machine`."""
     usual = {"cpu_threads": 2, "time_limit_seconds": 90, "gpus_per_node": 4, "share": False}
     return Jobs(
         {

@@ -20,7 +20,7 @@ def quick_polling(monkeypatch):
 
 @pytest.fixture
 def gpus():
-    """Three GPUs that no other process leases: leases are those of the whole machine."""
+    """Return the names of three GPUs that no other process of this machine leases."""
     return [f"GPU-{letter}-{uuid.uuid4()}" for letter in "abc"]
 
 

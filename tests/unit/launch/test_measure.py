@@ -1,4 +1,4 @@
-"""The harness of measurements: how processes start and meet, and what it makes of their ends."""
+"""Measurements: start and rendezvous of processes, and the results of their end."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ from scaling.launch.measure import Measurement
 
 
 def ending(options: Measurement, folder: Path) -> None:
-    """Do what the name of the record says."""
+    """Fail or hang, according to the record's name."""
     match options.output.stem:
         case "fails":
             sys.exit(3)

@@ -1,4 +1,4 @@
-"""What errors and the end of processes mean: a result of the study, or a failure and its cause."""
+"""Errors and exit statuses of processes as results of a study, or as failures with a cause."""
 
 import signal
 from dataclasses import replace
@@ -21,12 +21,12 @@ ENDED = "Current thread 0x1 (most recent call first):\n"
 
 
 def spec(gpus):
-    """Three epochs on `gpus` GPUs."""
+    """Return a run of three epochs on `gpus` GPUs."""
     return RunSpec(cell=Cell("plain", "ddp", gpus, 128, 0), device="cuda", measured_epochs=2)
 
 
 def rank(number, epochs, **last):
-    """The lines of a rank that did so many epochs, and its last one: outcome, end or stacks."""
+    """Return log lines of a rank: its epochs, and a last line (outcome, end or stacks)."""
     lines = [{"kind": "startup", "rank": number}]
     for epoch in range(1, epochs + 1):
         lines.append({"kind": "epoch", "rank": number, "epoch": epoch, "train_loss": 1.0})

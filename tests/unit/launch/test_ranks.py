@@ -33,7 +33,7 @@ class LockTaker(threading.Thread):
 
 @pytest.mark.parametrize("attempt", range(4))
 def test_fork_waits_for_threads_with_pythons_lock(attempt):
-    """Every second attempt fails where Python needs the wait and there is none."""
+    """Without the wait, every second attempt fails where Python needs it."""
     threads = [LockTaker(), LockTaker()]
     for thread in threads:
         thread.begun.wait()

@@ -1,4 +1,4 @@
-"""When a rank gives up on steps that do not end."""
+"""A rank reports steps that do not end."""
 
 from queue import SimpleQueue
 

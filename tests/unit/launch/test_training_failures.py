@@ -1,4 +1,4 @@
-"""What becomes of a training run that cannot start, or when a process of it fails."""
+"""Training runs that cannot start, or of which a process fails."""
 
 import time
 
@@ -12,7 +12,7 @@ from training_runs import run, supervise_faulty, tuned
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(monkeypatch):
-    """Ranks that hang are given up sooner; what a test starts has ended, also without a parent."""
+    """End hanging ranks early; check that all processes of a test have ended."""
     monkeypatch.setattr(ranks, "GRACE_SECONDS", 1.0)
     launcher.adopt_orphans()
     before = psutil.Process().children(recursive=True)

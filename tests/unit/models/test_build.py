@@ -1,4 +1,4 @@
-"""Models by name: ours, torchvision's, a function of the user's own; and what is refused."""
+"""Models of the project, of torchvision and of users by name; untrainable ones are refused."""
 
 import pytest
 from torch import nn

@@ -33,7 +33,7 @@ def test_tutorial_cnn_weights_are_loaded_unchanged(tmp_path):
 
 
 class Trap:
-    """Unpickled without care, it creates a file here."""
+    """Creates a file when it is unpickled."""
 
     def __reduce__(self):
         return Path.touch, (Path("sprung"),)

@@ -1,4 +1,4 @@
-"""Quantized arithmetic on tensors small enough to follow by hand."""
+"""Quantized arithmetic on tensors that can be computed by hand."""
 
 import math
 from fractions import Fraction

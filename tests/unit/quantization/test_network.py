@@ -1,4 +1,4 @@
-"""The integer network: a layer worked out by hand, its options, its invariants."""
+"""The integer network: a layer computed by hand, options, invariants."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Variants of a network trained on digits, the known mistakes, and what gives each of them away."""
+"""Variants of a network trained on digits, and the invariants that reveal known mistakes."""
 
 import json
 
@@ -19,7 +19,7 @@ BOTH = "activation_scale+bias_unscaled"
 
 @pytest.fixture(scope="module")
 def records(quantized_digits):
-    """The record of the plain variant, under "", and of each mistaken one."""
+    """Return the records of the correct variant, under "", and of each mistake."""
     paths = quantized_digits / "images.npz", quantized_digits / "manifest.json"
     training, test, _ = read_images(*paths, torch.device("cpu"))
     network, chosen = load_weights(quantized_digits / "weights.pt"), training.sample(len(test), 3)

@@ -1,4 +1,4 @@
-"""Strategies, engines and models are found by name; what strategies send, and rules of rates."""
+"""Strategies, engines and models by name; bytes that strategies send; rules of rates."""
 
 import pytest
 

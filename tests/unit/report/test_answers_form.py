@@ -1,4 +1,4 @@
-"""The answers in the order of a form of the course, with its points."""
+"""Answers in the order of a course form, with its points."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whether this version measures as the code of a study's records did."""
+"""Packages of measuring code that changed since a study's records."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""Two studies compared: stored ones, a results folder, bad input; the gate of CI."""
+"""Comparison of two studies or recipes, and its exit status."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ COMMAND = {"engine": "command", "command": "train", "recipe_options": {}, "epoch
 
 @pytest.fixture
 def compare(tmp_path, monkeypatch, capsys):
-    """The page of two studies, and what the terminal says."""
+    """Return a function that returns the page of two studies, and the terminal's output."""
     monkeypatch.chdir(Path(__file__).parents[3])
 
     def made(a, b):
@@ -68,7 +68,7 @@ def test_study_without_runs_is_not_compared(compare):
 
 
 def runs(seconds, recipe="mine", machine="a", samples=50_000, **training):
-    """Runs of so many seconds an epoch, each a repeat on one GPU; of a command by default."""
+    """Return runs on one GPU, one repeat for each epoch time; of a command by default."""
     made = []
     for repeat, each in enumerate(seconds):
         cell = Cell(recipe, "own", 1, 32, 0, repeat)
@@ -84,7 +84,7 @@ def around(seconds):
 
 
 def compared(a, b, limit=0.02, **options):
-    """The exit status and the Markdown of B against A."""
+    """Return the exit status and the Markdown of B against A."""
     status, rows = decide(ratios.match(a, b, **options), limit)
     return status, markdown(rows)
 
@@ -107,14 +107,14 @@ def test_gate_judges_by_limit_and_noise(b, status, text):
 
 
 def test_gate_does_not_judge_other_work():
-    """Epochs of other images, unless of a command, are no times to compare."""
+    """Epochs of different images are compared for commands only."""
     a = timed(runs(around(1.0), engine="eager"))
     status, lines = compared(a, timed(runs(around(1.05), engine="eager", samples=25_000)))
     assert status == 3 and "not judged" in lines and "other work" in lines
 
 
 def test_pairs_find_one_percent():
-    """Six pairs of a machine that drifts by 20 % find 1 %; the same against itself is the same."""
+    """Six pairs show 1 % on a machine that drifts by 20 %; equal runs are the same."""
     drift = [1.0, 1.2, 1.15, 1.05, 1.1, 1.02]
     a = [one * (1 + off / 8) for one, off in zip(drift, NOISE, strict=True)]
     b = [one * (1.01 - off / 8) for one, off in zip(drift, NOISE, strict=True)]
@@ -127,7 +127,7 @@ def test_pairs_find_one_percent():
 
 
 def test_gate_exits_with_its_status(tmp_path, capsys):
-    """Two recipes of one results folder: one page, a line of Markdown, JSON beside it."""
+    """Two recipes of one results folder give a page, Markdown and JSON."""
     grid = {"recipes": ["old", "new"], "gpus": [1], "batch_sizes": [32], "repeats": 6}
     examples_stored.lay_out_finished(
         tmp_path,

@@ -1,4 +1,4 @@
-"""README.md, docs/findings.md and docs/data.ipynb: their figures and their code."""
+"""Figures and code in README.md, docs/findings.md and docs/data.ipynb."""
 
 import io
 import re
@@ -25,7 +25,7 @@ study = cache(stored.study)
 
 
 def seconds(study_name):
-    """Seconds of an epoch as docs print them, or why there are none, by cell."""
+    """Return printed epoch times of a study, or the status, by cell."""
     cells = study(study_name).timing.set_index(CELL_KEYS)
     made = cells["epoch_seconds"].map("{:#.3g}".format).where(cells["status"] == "ok")
     return made.fillna(cells["status"])

@@ -1,4 +1,4 @@
-"""What a pocket calculator makes of the ledger as it is printed, and an own pass through it."""
+"""The printed ledger of int8, recomputed from its figures alone."""
 
 import re
 from math import prod
@@ -22,7 +22,7 @@ def number(text):
 
 
 def holds(formula):
-    """Whether a formula as it is printed gives its result, within the five digits of all in it."""
+    """Return whether a printed formula gives its result, within five digits."""
     left, right = formula.rsplit(" = ", 1)
     rounds = left.startswith("round(")
     found = prod(map(number, re.findall(r"−?[\d,]+(?:\.\d+)?", left.removeprefix("127 / "))))
@@ -31,7 +31,7 @@ def holds(formula):
 
 
 def test_ledger_reproduces_the_classes_of_the_record(quantized_digits, tmp_path):
-    """In int64 by NumPy, from the weights, the images and the printed figures alone."""
+    """Computes in int64 with NumPy, from weights, images and printed figures."""
     path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
     tables_make.main(study="digits", records={"quantization": [path]}, tables=tmp_path)
     study = schema.read_study("digits", tmp_path.glob("*.csv"))

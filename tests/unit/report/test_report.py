@@ -1,4 +1,4 @@
-"""The page a reader opens: what it says, where, and that it needs nothing but itself."""
+"""The report's page: its contents, and that it loads no other file."""
 
 import re
 
@@ -16,7 +16,7 @@ CELL = Cell("plain", "ddp", 2, 512, 0)
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The page of what the pipeline leaves of the study, and of a log of one of its cells."""
+    """Return the page of a stored study, with a log for one of its cells."""
     folder = tmp_path_factory.mktemp("study")
     lay_out(folder)
     log = CELL.log_path(folder / "logs")

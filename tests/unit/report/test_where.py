@@ -1,4 +1,4 @@
-"""Where time goes, as a reader sees it: bars of epochs, kernels of a step, a step's timeline."""
+"""Bars of epochs, kernels of a step, and a step's timeline."""
 
 import pytest
 
@@ -9,7 +9,7 @@ FLAGSHIP, TUNED = study(), study("h100x2-tuned")
 
 
 def lengths(group):
-    """The length of each bar in % for a second."""
+    """Yield each bar's width in % per second, and whether it is cut."""
     for bar in group.bars:
         seconds = float(bar.total.partition(" ")[0])
         yield sum(part.width for part in bar.parts) / seconds, bar.total.endswith("cut")

@@ -1,4 +1,4 @@
-"""The experiments in small, with real processes, and how they compare orders and statistics."""
+"""Synchronization of real processes, and comparisons of orders and statistics."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""What an epoch consists of; bandwidths; the audit."""
+"""Parts of an epoch, bandwidths, and the audit."""
 
 import math
 
@@ -32,7 +32,7 @@ def sweep_of(*rows, gpus=4, correct=True, machine="m"):
 
 
 def row_of(timing, sweep, message_bytes="30000000 10000000", **cost):
-    """The bandwidth of the last row, whose messages take 0.02 s an epoch."""
+    """Return the bandwidth of the last row, whose messages take 0.02 s per epoch."""
     cost["message_bytes"] = message_bytes
     cell = timing.iloc[-1][CELL_KEYS].to_dict()
     tables = derived(timing=timing, interconnect=sweep, costs=[cell | cost])

@@ -1,4 +1,4 @@
-"""What the instruments read of the exchange, of energy and of the power limit."""
+"""Tables of communication, energy and the power limit, from instruments."""
 
 import math
 from dataclasses import replace
@@ -14,7 +14,7 @@ CELL = Cell("plain", "ddp", 2, 128, 0)
 
 
 def run(seed=0, precision="tf32", flops=4e9, epochs=None, **more):
-    """A run of three epochs, or of these, and its record."""
+    """Return a run of three epochs, or of `epochs`, and its record."""
     epochs = [epoch(n, 10.0) for n in (2, 3, 4)] if epochs is None else epochs
     made = record(CELL, epochs)
     made["model"]["flops_per_image"] = flops
@@ -23,7 +23,7 @@ def run(seed=0, precision="tf32", flops=4e9, epochs=None, **more):
 
 
 def exchange(repeat, *added):
-    """A run whose slowest rank takes so much longer with exchange in 10 steps, repeat by repeat."""
+    """Return a run whose slowest rank takes `added` seconds longer with exchange in 10 steps."""
     ranks = [
         {"rank": rank, "iterations": 10, "samples": 2560, "seconds": [slow + one for one in added]}
         | {"seconds_without_exchange": [slow] * len(added)}
@@ -33,7 +33,7 @@ def exchange(repeat, *added):
 
 
 def delay(*runs):
-    """The delay of an iteration with its ends; epochs have 196."""
+    """Return the delay of an iteration and its interval; epochs have 196 iterations."""
     tables = derived(runs, timing=timing_table(timing_row(2, 128, 10.0)))
     row = tables.communication.iloc[0]
     assert math.isnan(row["messages_seconds"])
@@ -87,7 +87,7 @@ def test_costs_are_what_seeds_agree_on():
 
 
 def test_power_capped_share_is_of_the_most_limited_gpu():
-    """Of epochs of 10 s; the driver counts in steps, but not longer than a GPU works."""
+    """Epochs take 10 s. The share is at most 1, although the driver counts in steps."""
 
     def capped(seed, *seconds):
         ranks = enumerate(seconds)

@@ -1,4 +1,4 @@
-"""Seconds of cells by their status, speedups, and two studies side by side."""
+"""Times of cells by status, speedups, and the comparison of two studies."""
 
 import math
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The table script as a rule calls it: folders in, folders out, one sentence if it cannot."""
+"""The table script, called as by its rule."""
 
 import pytest
 
@@ -16,14 +16,14 @@ PEAKS = {"device": "cuda", "gpus": 4, "cpu_threads": 1, "rows": []}
 
 
 def tables(folder, **options):
-    """Make the tables of the study in `folder`; returns a function that reads one by its name."""
+    """Write the tables of the study in `folder`; return a function that reads one by name."""
     own = {"study": "mine", "tables": folder / "tables", "grid": GRID, **options}
     tables_make.main(runs=folder / "runs", **own)
     return lambda name: schema.read(name, schema.TABLES[name].path(folder / "tables", "mine"))
 
 
 def test_partial_study_may_lack_records(tmp_path):
-    """b=128 is measured, b=8192 out of memory, two runs have no record; no sweep and no peaks."""
+    """b=128 is measured, b=8192 is out of memory, two runs have no record."""
     PEAK_RATES.write(tmp_path / "peaks.json", PEAKS | {"environment": {"hosts": ["vm"]}})
     for cell in [*CELLS[:4], *CELLS[6:]]:
         timed = epochs(cell, *(SECONDS[cell.gpus] + off for off in (0.1, 0, -0.1)))

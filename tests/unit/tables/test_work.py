@@ -1,4 +1,4 @@
-"""Samples of an epoch of a user's command, and what is doubtful about its runs."""
+"""Samples in an epoch of a user's command, and findings on its runs."""
 
 import math
 
@@ -12,7 +12,7 @@ RECIPES = {"mine": {"unit": "tokens", "samples": None}}
 
 
 def settled(rows, recipes=RECIPES, **training):
-    """Settle rows of (GPUs, seconds, samples, batch 32), each of one run with this `training`."""
+    """Return timing and findings of rows (GPUs, seconds, samples, batch 32), one run each."""
     rows = [(*row, 32)[:4] for row in rows]
     cells = [Cell("mine", "own", gpus, size, 0) for gpus, _, _, size in rows]
     records = [

@@ -1,4 +1,4 @@
-"""The state of each run of a study, from its files, the time left, and lines on what finished."""
+"""States of runs from a study's files, and the remaining time."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
 
 
 def status():
-    """What `make status` prints."""
+    """Return the output of `make status`."""
     command = [sys.executable, "-m", "scaling.terminal.state"]
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     return subprocess.run(

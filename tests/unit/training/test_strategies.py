@@ -1,4 +1,4 @@
-"""What options of DistributedDataParallel send: by one real process."""
+"""Bytes that options of DistributedDataParallel send."""
 
 from threading import Thread
 

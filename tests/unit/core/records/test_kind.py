@@ -1,4 +1,4 @@
-"""What a record may not be: damaged, unsigned, another one's, impossible, newer."""
+"""Damaged, impossible and newer records, and records of another run, are refused."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def test_record_is_written_as_it_was_read(name, tmp_path):
 
 
 def changed(record, place, value):
-    """Change the record at a place such as `rows.0.seconds`; `*` is every entry, `...` removes."""
+    """Set a value at a place such as `rows.0.seconds` (`*`: all entries), or remove it (`...`)."""
     *parents, last = [int(key) if key.lstrip("-").isdigit() else key for key in place.split(".")]
     found = [record]
     for key in parents:

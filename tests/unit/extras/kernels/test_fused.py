@@ -1,4 +1,4 @@
-"""Fused norms against PyTorch's in float64, and a ResNet with them against the same one without."""
+"""Fused norms equal PyTorch's in float64, and a ResNet with them equals one without."""
 
 import copy
 import itertools
@@ -29,7 +29,7 @@ def _float32_products_and_an_interpreter(monkeypatch):
 
 
 def with_indices(tensor, scope, patch=interpreter._patch_lang_tensor):
-    """Let the interpreter's indices be arrays of one element, which NumPy 2.4 does not convert."""
+    """Convert the interpreter's indices, arrays of one element, which NumPy 2.4 refuses."""
     patch(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 
@@ -92,7 +92,7 @@ def test_nan_passes_the_fused_rectifier():
 
 
 def test_fused_micro_batches_equal_those_of_the_plain_model():
-    """The second shows whether the sums of the first are gone, which lie where it writes."""
+    """The second micro-batch fails if the sums of the first one remain in the shared buffer."""
     plain = ResNet18(6, 10).to(DEVICE, memory_format=torch.channels_last)
     with torch.no_grad():
         for parameter in plain.parameters():
