@@ -1,12 +1,10 @@
 """The arithmetic of symmetric quantization: levels, scales, rounded weights, output factors.
 
-A scale is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. Symmetric means
-that zero maps to zero, and that one scale serves a whole tensor (or one row of weights). With s =
-127 / max|x| the largest value becomes ±127, and nothing is clipped (Jacob et al. 2018,
-"Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference"; the
-scale there is the reciprocal, the step size). For b bits, 127 becomes qmax = 2^(b-1) - 1.
-
-Integers are computed as float64, which holds all integers of 53 bits exactly.
+A scale is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. Zero maps to zero.
+With s = 127 / max|x| of a tensor, or of an output channel, the largest value becomes ±127, and
+nothing is clipped. Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
+Integer-Arithmetic-Only Inference", define the scale as the reciprocal. For b bits, 127 becomes
+2^(b-1) - 1. Integers are computed as float64, which holds all integers of 53 bits exactly.
 """
 
 import math
@@ -29,9 +27,9 @@ def qmax(bits: int) -> int:
 
 
 def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
-    """Return the scale qmax / max|x|, which maps the largest magnitude to the last level.
+    """Return qmax / `max_abs`, the scale that maps the largest magnitude to the last level.
 
-    UserError, which calls the values `of`, if `max_abs` is not positive and finite.
+    UserError, which names the values `of`, if `max_abs` is not positive and finite.
     """
     if not (math.isfinite(max_abs) and max_abs > 0):
         raise UserError(
@@ -50,9 +48,8 @@ def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
 def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tensor]:
     """Return a layer's weights as integers, and their scales [outputs, 1, …], both float64.
 
-    No weight is clipped. With one scale per tensor, all returned scales are equal. With one per
-    channel, a channel of zeros has the scale of the whole tensor. Raises UserError, with the
-    layer's `name`, if all weights are zero.
+    With one scale per tensor, all scales are equal. With one per channel, a channel of zeros has
+    the scale of the whole tensor. UserError, with the layer's `name`, if all weights are zero.
     """
     bits = scheme.weight_bits
     largest = layer.weight.double().abs().amax(dim=[*range(1, layer.weight.dim())], keepdim=True)

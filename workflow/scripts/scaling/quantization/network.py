@@ -1,25 +1,23 @@
-"""Make quantized copies of a sequential float network: few-bit weights, or integers throughout.
+"""Quantize a sequential float network: weights of few bits, or integers throughout.
 
-A copy has the weights of the float network, rounded; nothing is trained.
+The weights of a quantized copy are those of the float network, rounded; nothing is trained.
 
-The integer network works layer by layer. Let x be a layer's float input and A its accumulated
-scale, so that the integer input is q ≈ A · x (for the first layer, A = 127 / max|image|). With the
-weight scale w_s = 127 / max|W|, the layer's sum of products is
+Let x be a layer's float input and A its scale, so that the integer input is q ≈ A · x. For the
+first layer, A = 127 / max|image|. With the weight scale w_s = 127 / max|W|, the layer computes
 
-    accumulator = round(w_s · W) · q + S · bias ≈ S · (W · x + bias),      S = w_s · A,
+    accumulator = round(w_s · W) · q + S · bias ≈ S · (W · x + bias),      S = w_s · A.
 
-so S holds the weight scale, the image scale and every preceding weight and output scale as one
-product. The layer's own output scale o shrinks the accumulator back to int8,
+The output scale o brings the accumulator back to int8,
 
     output = clamp(round(o · accumulator), -128, 127),      S · o · max|out| = 127,
 
-and the next layer's accumulated scale is S · o. Here max|out| is the calibrated maximum of the
-layer's outputs after its ReLU: values that are clamped to -128 become zero in the ReLU anyway. ReLU
-and max pooling only compare integers. The logits are int8, too, or the last accumulator divided by
-S. With one scale per output channel, w_s, S and o are vectors; S · o is still one number.
+and the next layer's A is S · o. Here max|out| is the calibrated maximum after the layer's ReLU,
+which sets values that are clamped to -128 to zero anyway. ReLU and max pooling only compare
+integers. Logits are int8, or the last accumulator divided by S. With one scale per output channel,
+w_s, S and o are vectors; S · o is still one number.
 
-Integers are computed as float64, which holds all int32 sums and their products exactly, on any
-device. A layer whose worst case exceeds int32 is an error.
+Integers are computed as float64, which holds all int32 sums and their products exactly. A layer
+whose largest possible sum exceeds int32 is an error.
 """
 
 import copy
@@ -54,7 +52,7 @@ def layers(network: nn.Module) -> dict[str, Layer]:
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Map each layer's name to its ReLU's name, or to itself without a ReLU; `IMAGES` to itself."""
+    """Map each layer to its ReLU, or to itself without one, by names; `IMAGES` to itself."""
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
@@ -97,14 +95,14 @@ class QuantizedImages(nn.Module):
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer that multiplies integers of scale `input_scale`.
+    """A convolution or linear layer whose inputs are integers of scale `input_scale`.
 
-    `products` is the layer with integer weights, of `scales`, and without its bias. `bias`
+    `products` is the layer with integer weights, which have `scales`, and without its bias. `bias`
     [outputs] is in levels of the accumulator, whose scale S is `accumulator_scale` [outputs].
-    Outputs are integers of `bits` bits, after multiplication by `factor` [outputs]; `largest` is
-    the float layer's largest |output|. If `bits` is None, outputs are floats: the accumulator
-    divided by S. `accumulator_bound` is the largest |products + bias| for any integer input. A
-    deliberate mistake of the scheme changes these scales; one of them needs `images_scale`.
+    `factor` [outputs] brings sums to outputs of `bits` bits, given the `largest` |output| of the
+    float layer. If `bits` is None, outputs are floats: the accumulator divided by S.
+    `accumulator_bound` is the largest |products + bias| for any integer input. A deliberate mistake
+    of the scheme changes these scales; one of them needs `images_scale`.
     """
 
     def __init__(
@@ -159,8 +157,8 @@ class QuantizedLayer(nn.Module):
     def accumulate(self, inputs: Tensor) -> Tensor:
         """Return products plus bias, float64 [n, outputs, …], exact up to 2^53.
 
-        A convolution library may choose Winograd's or Fourier's method, whose intermediate values
-        are not integers; their error in float64 is far below 1/2, and rounding removes it.
+        Rounding removes the error, far below 1/2, of convolutions by Winograd's or Fourier's
+        method, whose intermediate values are not integers.
         """
         sums: Tensor = self.products(inputs).round_()
         return sums + along_channels(self.bias, sums)
@@ -180,11 +178,11 @@ def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
 
 @torch.no_grad()
 def quantize(network: nn.Sequential, scheme: Scheme, calibration: Calibration) -> nn.Sequential:
-    """Return an integer copy of `network`, with a first module `quantize` for the images.
+    """Return an integer copy of `network`; its first module, `quantize`, is for the images.
 
     A `QuantizedLayer` replaces each layer with weights. If `scheme.activation_bits` is None, the
     copy has float layers, with weights that were rounded and divided by their scales. UserError if
-    a tensor has no scale (all zero), or if an accumulator could exceed int32.
+    a tensor has no scale (all zero), or if a sum could exceed int32.
     """
     copied = copy.deepcopy(network).eval()
     if scheme.activation_bits is None:

@@ -232,8 +232,8 @@ def read_study(study: str, paths: Iterable[Path], manifest: Path | None = None) 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
     """Return whether all runs used a CPU, where "GPU" means a process."""
-    recorded = provenance[provenance["status"] != "missing"]
-    return len(recorded) > 0 and bool((recorded["device"] == "cpu").all())
+    devices = provenance.loc[provenance["status"] != "missing", "device"]
+    return set(devices) == {"cpu"}
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
@@ -245,8 +245,7 @@ def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Map names such as `tuned/ddp` to rows of this recipe and strategy, or on one GPU."""
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
-        for strategy in rows.loc[rows["strategy"] != "", "strategy"].unique():
-            groups[f"{recipe}/{strategy}"] = rows[rows["strategy"].isin([strategy, ""])]
-        if rows["strategy"].eq("").all():
-            groups[str(recipe)] = rows
+        for strategy in [one for one in rows["strategy"].unique() if one] or [""]:
+            name = f"{recipe}/{strategy}".removesuffix("/")
+            groups[name] = rows[rows["strategy"].isin([strategy, ""])]
     return groups
