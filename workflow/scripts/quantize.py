@@ -2,13 +2,15 @@
 
 import torch
 
+from scaling.config.scheme import STAGES, Scheme
 from scaling.core import command_line, environment
-from scaling.core.records.experiments import VARIANT
+from scaling.core.errors import UserError
+from scaling.core.records.experiments import VARIANT, VARIANT_PATTERN
 from scaling.data.batches import read_images
 from scaling.launch import lease
-from scaling.models.tutorial_cnn import save_weights
+from scaling.models.tutorial_cnn import load_weights, save_weights
 from scaling.quantization.training import TutorialTraining
-from scaling.quantization.variant import VariantEvaluation
+from scaling.quantization.variant import VariantEvaluation, measure
 
 
 def train(training: TutorialTraining) -> None:
@@ -20,24 +22,27 @@ def evaluate(evaluation: VariantEvaluation) -> None:
     # TF32 keeps 10 bits of a float32; sums of integers must stay integers.
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_tf32 = False
+    variants = evaluation.variants.items()
+    schemes = {name: Scheme.of(options, f"variant {name}") for name, options in variants}
     with lease.device(evaluation.device) as device:
         host_info = environment.describe_process(device)
         training, test, identity = read_images(evaluation.dataset, evaluation.manifest, device)
         chosen = training.sample(evaluation.calibration_images, evaluation.seed)
-        started = host_info["started"]
-        for path, found in evaluation.evaluate(device, chosen, test):
-            ended = environment.now()
-            record = {
-                "seed": evaluation.seed,
-                "device": device.type,
-                "dataset": identity,
-                **found,
-                "environment": {**host_info, "started": started, "ended": ended},
-            }
-            VARIANT.write(path, record)
+        network = load_weights(evaluation.weights).to(device)
+        for name, scheme in schemes.items():
+            counted = name == STAGES[-1] and scheme == Scheme()
+            try:
+                found = measure(network, scheme, chosen, test, evaluation.seed, counted)
+            except UserError as error:
+                raise UserError(f"variant {name} cannot be made: {error}") from error
+            about = {"variant": name, "scheme": scheme.model_dump(), "seed": evaluation.seed}
+            about |= {"device": device.type, "dataset": identity}
+            ended = host_info | {"ended": environment.now()}
+            path = evaluation.output / VARIANT_PATTERN.format(variant=name)
+            VARIANT.write(path, about | found | {"environment": ended})
             percent, points = found["accuracy_percent"], found["difference_points"]
             print(f"{path}: accuracy {percent:.2f} %, {points:+.2f} points to float32")
-            started = ended
+            host_info["started"] = ended["ended"]
 
 
 @command_line.script

@@ -50,18 +50,17 @@ def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
     found = {**tables.found, "learning": means(tables) if learned else pd.DataFrame()}
-    for name, quantities in RESULTS.items():
-        for row in found[name].to_dict("records"):
+    for table, quantities in RESULTS.items():
+        for row in found[table].to_dict("records"):
             cell = {key: row[key] for key in CELL_KEYS}
             samples = units.get(tuple(cell.values())) or "images"
             for quantity, unit in quantities.items():
-                ends = [row.get(f"{quantity}_{end}") for end in ("low", "high")]
-                figure: dict[str, Any] = {"quantity": quantity.replace("images", "samples")}
-                figure |= {"value": row[quantity]}
-                figure |= {"interval": None if any(map(pd.isna, ends)) else ends}
-                figure |= {"unit": unit.replace("samples", samples)}
-                known = pd.notna(row[quantity]) and row[quantity] != ""
-                rows += [{"configuration": cell} | figure] if known else []
+                ends = [row.get(f"{quantity}_{end}") for end in ENDS]
+                if pd.notna(value := row[quantity]) and value != "":
+                    name = quantity.replace("images", "samples")
+                    result = {"configuration": cell, "quantity": name, "value": value}
+                    result["interval"] = None if any(map(pd.isna, ends)) else ends
+                    rows.append(result | {"unit": unit.replace("samples", samples)})
     return rows
 
 

@@ -119,10 +119,9 @@ class Experiment:
         `diverged` is "not finite" after a loss that was not finite; "at chance" if the last
         training loss is at least ln(classes), the loss of a constant prediction; else "".
         """
-        started = time.perf_counter()
-        data = self.dataset
+        started, data, kind = time.perf_counter(), self.dataset, "test"
         if run.held_out:
-            data = data.with_held_out(self.study.held_out_images)
+            data, kind = data.with_held_out(self.study.held_out_images), "validation"
         classes, epochs = len(data.classes), self.study.epochs
         torch.manual_seed(run.seed)
         model = ResNet18(self.study.model_width, classes).to(self.device)
@@ -131,15 +130,13 @@ class Experiment:
         rows: list[dict[str, Any]] = []
         diverged = ""
         for number in range(1, epochs + 1):
-            trained = trainer.run_epoch(number)
-            learned = {key: vars(trained)[key] for key in ("train_loss", "train_accuracy")}
-            metrics = learned | self._evaluate(trainer, model, data, number)
+            trained = vars(trainer.run_epoch(number))
+            metrics = {key: trained[key] for key in ("train_loss", "train_accuracy")}
+            tested = self._evaluate(trainer, model, data, number)
+            metrics |= {f"{kind}_{of}": tested[f"test_{of}"] for of in ("loss", "accuracy")}
             if None in metrics.values():
-                metrics |= {"train_accuracy": None, "test_accuracy": None}
+                metrics |= {"train_accuracy": None, f"{kind}_accuracy": None}
                 diverged = NOT_FINITE
-            if run.held_out:
-                judged = {f"validation_{of}": metrics[f"test_{of}"] for of in ("loss", "accuracy")}
-                metrics |= {"test_loss": None, "test_accuracy": None, **judged}
             updates = number * len(run.rates) // epochs
             rows.append({"epoch": number, "updates": updates, **metrics})
             if diverged:
@@ -179,7 +176,7 @@ class Experiment:
     def _evaluate(
         self, trainer: Resident, model: nn.Module, data: ImageDataset, epoch: int
     ) -> dict[str, float | None]:
-        """Return loss and accuracy on the test images of `data`, without changing the model.
+        """Return loss and accuracy on the test images of `data`; the model does not change.
 
         Batch norms use statistics of up to `PRECISE_IMAGES` training images, drawn as in `epoch`.
         """

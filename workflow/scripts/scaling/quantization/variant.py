@@ -1,7 +1,7 @@
 """Make quantized variants of the trained tutorial CNN, and measure them layer by layer."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +9,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from scaling.config.scheme import STAGES, Scheme
+from scaling.config.scheme import Scheme
 from scaling.core import paired_accuracy
 from scaling.core.environment import Device
-from scaling.core.errors import UserError
-from scaling.core.records.experiments import VARIANT_PATTERN
 from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images, predict
-from scaling.models.tutorial_cnn import load_weights
 from scaling.quantization import network as int8
 from scaling.quantization.integers import WORD_BYTES, Layer, packed_bytes, round_weights
 
@@ -35,25 +32,7 @@ class VariantEvaluation(DataOptions):
     device: Device = "auto"
     """Device to compute on; `auto` means CUDA if a GPU is visible."""
     variants: dict[str, dict[str, Any]] = Field(default={})
-    """Options of each variant, by name, as {"w4": {"weight_bits": 4}}. Defaults are int8
-    weights, activations and logits with one scale per tensor, and int32 biases."""
-
-    def evaluate(
-        self, device: torch.device, chosen: Images, test: Images
-    ) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Yield (path, record) of each variant; UserError if a variant is impossible."""
-        schemes = {
-            name: Scheme.of(options, f"variant {name}") for name, options in self.variants.items()
-        }
-        network = load_weights(self.weights).to(device)
-        for name, scheme in schemes.items():
-            counted = name == STAGES[-1] and scheme == Scheme()
-            try:
-                results = measure(network, scheme, chosen, test, self.seed, counted)
-            except UserError as error:
-                raise UserError(f"variant {name} cannot be made: {error}") from error
-            about = {"variant": name, "scheme": scheme.model_dump()}
-            yield self.output / VARIANT_PATTERN.format(variant=name), about | results
+    """Options of each variant (`Scheme`), by name, as {"w4": {"weight_bits": 4}}."""
 
 
 @torch.no_grad()
