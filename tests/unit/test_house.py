@@ -74,7 +74,7 @@ DIALECT = re.compile(
 )
 PROSE = [*ROOT.glob("docs/*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 PROSE += [ROOT / "Makefile", ROOT / "config/README.md"]
-TEMPLATES = [*ROOT.glob("report/**/*.j2"), *ROOT.glob("report/**/*.rst")]
+TEMPLATES = [*ROOT.glob("report/**/*.j2")]
 MODULES = sorted(ROOT.glob("workflow/scripts/**/*.py"))
 NO_PROSE = r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)|\{[{%#].*?[}%#]\}|<[^>]*>"
 """Code, targets of links, tags and what a template computes."""

@@ -105,7 +105,7 @@ class Progress:
             self._lacks = f"\nThis machine could not run it: {error}."
         gpus = environment.visible_gpus() and self._config["device"] != "cpu"
         self._on_cpu = here and not gpus
-        self._estimates = state.DurationEstimates(self._config, self._records)
+        self._estimates = state.DurationEstimates(self._records)
 
     def _gone(self) -> Iterator[Path]:
         """Yield each missing input whose absence makes Snakemake repeat finished runs."""

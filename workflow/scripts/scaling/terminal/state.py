@@ -25,16 +25,10 @@ NOT_OF_OTHERS = ("train_run", "replay", "partial")
 class DurationEstimates:
     """Estimates durations (seconds) of measurements from records in the folder `records`."""
 
-    def __init__(self, config: dict[str, Any], records: Path) -> None:
-        self._records, training = records, config["training"]
-        self._epochs = {"runs": training["warmup_epochs"] + training["measured_epochs"]}
-        self._epochs["to_accuracy"] = config["time_to_accuracy"]["epochs"]
+    def __init__(self, records: Path) -> None:
+        self._records = records
         self._took = defaultdict[str, list[float]](list)
-        before = records / stored.CONFIG
-        own = before.exists() and stored.read_config(before)
-        # Of another study, and so perhaps another device, nothing is known.
-        same = own and all(own.get(key) == config.get(key) for key in ("study", "device"))
-        for kind in stored.RECORDS if same else ():
+        for kind in stored.RECORDS:
             for path in records.glob(f"{kind}/**/*.json"):
                 self.add(path.relative_to(records))
 
@@ -45,11 +39,9 @@ class DurationEstimates:
             began, ended = (found["environment"][key] for key in ("started", "ended"))
             passed = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
             took = float(found.get("run_seconds") or passed.total_seconds())
-            if place.name == "run.json":
-                took *= self._epochs[place.parts[0]] / max(row["epoch"] for row in found["epochs"])
-        except (UserError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            return  # Some have no duration, and some runs no epoch.
-        if 0 < took < math.inf:
+        except (UserError, AttributeError, LookupError, TypeError, ValueError):
+            return  # Some records have no duration.
+        if took > 0:
             for key in _similarity_keys(place):
                 self._took[key].append(took)
 
@@ -101,7 +93,7 @@ def study_status(config: dict[str, Any], since: float) -> str:
     counted = f": {_counted(runs['state'], 0)}" if cells else ""
     first, end = {*(cells or others)}, ""
     if (runs_now := since < math.inf) and due:
-        left = DurationEstimates(config, RESULTS).total(due)
+        left = DurationEstimates(RESULTS).total(due)
         end = f"; until about {datetime.fromtimestamp(time.time() + left):%a %H:%M}"
     head = f"{config['study']} ({RESULTS / stored.CONFIG}), {'' if runs_now else 'not '}running, "
     table = runs.pivot_table(
