@@ -31,6 +31,7 @@ rule tables_make:
             tables=f"{RESULTS}/tables",
             source=config["dataset"]["source"],
             grid=grid.section(config) if HAS_RUNS else {},
+            recipes=[*config["recipes"]],
             runs=f"{RECORDS}/runs",
             partial=config["partial"],
             per_gpu_hour=config["cost"]["per_gpu_hour"],

@@ -71,7 +71,7 @@ def test_progress_without_a_terminal_is_a_line_per_job(finished_study):
     # Not before half of them are known.
     assert all(re.search(r"about \d+ (s|min) left$", line) for line in measured[2:-1])
     start = next(i for i, line in enumerate(lines) if line.startswith("A scaling study is for"))
-    assert lines[start + 1] == "Measured: all of 2 configurations"
+    assert lines[start + 1] == "2 configurations: 2 ok"
     report = finished_study.folder / "results/report.html"
     assert lines[start + 2] == f"The report is {report.as_uri()}"
 

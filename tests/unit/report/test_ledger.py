@@ -11,7 +11,8 @@ import tables_make
 from examples import quantized_digits as examples
 from scaling.core.paired_accuracy import decode
 from scaling.report.table import tables
-from scaling.report.views import PARTS, STEPS
+from scaling.report.views import PARTS
+from scaling.report.views.ranks_int8 import STEPS
 from scaling.tables import schema
 
 CONVOLUTIONS, LINEAR = ("conv1", "conv2"), ("fc1", "fc2", "fc3")

@@ -8,22 +8,19 @@ from scaling.report import cells, where
 FLAGSHIP, TUNED = study(), study("h100x2-tuned")
 
 
-def lengths(group):
-    """Yield each bar's width in % per second, and whether it is cut."""
-    for bar in group.bars:
-        seconds = float(bar.total.partition(" ")[0])
-        yield sum(part.width for part in bar.parts) / seconds, bar.total.endswith("cut")
-
-
 def test_epochs_of_a_scale_are_as_long_as_their_seconds():
     groups = where.epochs(cells.of_study(FLAGSHIP))
-    assert [group.enlarged for group in groups if group.enlarged] == ["Below: 7 times enlarged."]
+    enlarged = [group.heading for group in groups if "enlarged" in group.heading]
+    assert enlarged == [f"tuned{on}, 19 times enlarged" for on in (", 1 GPU", "/ddp, 2 GPUs")]
     scales = {"plain": [], "tuned": []}
     for group in groups:
-        scales[group.heading[:5]] += [length for length, cut in lengths(group) if not cut]
+        for bar in group.bars:
+            seconds = float(bar.total.partition(" ")[0])
+            scales[group.heading[:5]].append(sum(part.width for part in bar.parts) / seconds)
     plain, tuned = scales.values()
     assert plain == pytest.approx([plain[0]] * len(plain), rel=0.02)
-    assert tuned == pytest.approx([7 * plain[0]] * len(tuned), rel=0.02)
+    assert tuned == pytest.approx([19 * plain[0]] * len(tuned), rel=0.02)
+    assert not where.epochs(cells.of_study(FLAGSHIP).iloc[:0])
 
 
 def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():

@@ -117,8 +117,6 @@ def label(row: Any) -> str:
 
 def difference(found: Difference) -> str:
     """Return a difference of accuracies as text: `−3.10 points (95 % interval −4.00 to −2.20)`."""
-    if math.isnan(found.mean):
-        return "unknown (a loss is not finite)"
     mean, low, high = (fmt.points(100 * one) for one in (found.mean, found.low, found.high))
     ends = "no interval" if math.isnan(found.low) else f"95 % interval {low} to {high}"
     return f"{mean} points ({ends})"

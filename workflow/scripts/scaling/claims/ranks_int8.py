@@ -77,22 +77,19 @@ def replicas(tables: StudyTables) -> Answer:
     if table.empty:
         return Answer(None, [PARAMETERS.missing(ADD)])
     modes = table.groupby("buffers", sort=False)
-    different = modes["parameters_sha256"].nunique()
-    apart = list(different.index[different > 1])
-    text = (
-        "No: parameters differ between ranks."
-        if apart
-        else "Parameters: bit-identical on all ranks."
-    )
+    equal = modes["parameters_sha256"].nunique().eq(1)
+    text = "Parameters: bit-identical on all ranks."
+    if not equal.all():
+        text = "No: parameters differ between ranks."
     drift = modes["variance_drift_max"].first().reindex(["broadcast", "local"])
     if drift.gt(0).all():
         sent, local = map(fmt.percent, drift)
         text += f" Running variances differ by up to {sent}, {local} without buffer broadcast."
     ranks, epochs = int(modes.size().iloc[0]), int(table["epochs"].iloc[0])
-    names = ", ".join(apart or different.index).replace("sync_batch_norm", "SyncBatchNorm")
+    names = ", ".join(equal.index[equal == equal.all()]).replace("sync_batch_norm", "SyncBatchNorm")
     fact = f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
-    fact += f"{'differ' if apart else 'are equal'} with buffers {names}."
-    return Answer(text, [PARAMETERS.claim("", fact, holds=not apart, fails=apart)])
+    fact += f"{'are equal' if equal.all() else 'differ'} with buffers {names}."
+    return Answer(text, [PARAMETERS.claim("", fact, holds=equal.all(), fails=not equal.all())])
 
 
 MARGIN = 1.0

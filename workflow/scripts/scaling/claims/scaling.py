@@ -1,8 +1,5 @@
 """Questions 1 to 3: larger batches, more GPUs, parts of an epoch, bandwidth of gradients."""
 
-import math
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -37,10 +34,9 @@ FITS = 0.05
 
 def batches(tables: StudyTables) -> Answer:
     """Return the answer to Q1: per recipe, a model of a step's time or throughput; and claims."""
-    busy = tables.device_time[[*CELL_KEYS, "busy_seconds"]]
     shares = tables.utilization[[*CELL_KEYS, "loading_share"]]
-    times = measured(tables.timing, "epoch_seconds").query("gpus == 1").sort_values("batch_size")
-    times = times.merge(busy, "left", CELL_KEYS).merge(shares, "left", CELL_KEYS)
+    times = measured(tables.timing, "epoch_seconds").query("gpus == 1")
+    times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
     claims, found = [], list[str]()
     noise = Noise(tables.provenance[tables.provenance["gpus"] == 1], "training_seconds")
     for recipe, cells in times.groupby("recipe", sort=False):
@@ -52,10 +48,13 @@ def batches(tables: StudyTables) -> Answer:
             found.append(f"With {recipe} {model}.")
         elif len(cells) > 1:
             found.append(_throughput(recipe, cells))
-    text = " ".join([*found[:3], *_waits(times)])
+    found = found[:3]
+    for recipe, cells in [*times[times["loading_share"] >= HALF].groupby("recipe", sort=False)][:1]:
+        share = f"{span(cells['loading_share'])} of an epoch of {recipe}"
+        found.append(f"From {batch(cells.iloc[0])} on, data wait takes {share}.")
     add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
     alone = times["recipe"].duplicated().any()
-    return Answer(text or None, claims or [LARGER.missing(NO_TRACE if alone else add)])
+    return Answer(" ".join(found) or None, claims or [LARGER.missing(NO_TRACE if alone else add)])
 
 
 def _throughput(recipe: object, cells: pd.DataFrame) -> str:
@@ -70,37 +69,14 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
 
 
 def _model(cells: pd.DataFrame) -> str:
-    """Return a sentence with the better of two models of a step's time; "" if neither fits.
-
-    Model 1: a constant plus a time per image. Model 2: the longer of the host's and the GPU's time.
-    """
-    names = ["training_seconds", "iterations", "samples", "busy_seconds"]
-    seconds, steps, images, busy = cells[names].to_numpy(float).T
-    both = np.stack([steps / seconds, images / seconds], axis=1)
-    step, image = np.linalg.lstsq(both, np.ones(len(cells)))[0]
-    added = np.abs(both @ [step, image] - 1).max() if min(step, image) > 0 else math.inf
-    hosts = np.geomspace((seconds / steps).min(), (seconds / steps).max(), 500)[:, None]
-    longer = steps * np.maximum(hosts, busy) / seconds
-    residuals = np.nan_to_num(np.abs(longer - 1), nan=math.inf).max(axis=1)
-    host, either = hosts[residuals.argmin(), 0], residuals.min()
-    if min(added, either) > FITS:
+    """Return a sentence with a step's constant time and time per image; "" if they do not fit."""
+    seconds, *work = cells[["training_seconds", "iterations", "samples"]].to_numpy(float).T
+    shares = np.stack(work, axis=1) / seconds[:, None]
+    step, image = np.linalg.lstsq(shares, np.ones(len(cells)))[0]
+    if min(step, image) <= 0 or np.abs(shares @ [step, image] - 1).max() > FITS:
         return ""
-    if added <= either:
-        parts = (fmt.significant(1e3 * step), fmt.significant(1e6 * image))
-        return "a step takes {} ms and {} µs per image".format(*parts)
-    above = cells.loc[busy > host, "batch_size"]
-    longer = f"; from b\u00a0=\u00a0{above.min()} the GPU takes longer" * bool(len(above))
-    each = f"{fmt.significant(1e3 * host, 2)} ms to launch a step"
-    return f"the host needs {each}, and a larger batch has fewer{longer}"
-
-
-def _waits(cells: pd.DataFrame) -> list[str]:
-    """Return [a sentence] on the first recipe whose data wait is at least half an epoch, or []."""
-    cells = cells[cells["loading_share"] >= HALF]
-    for recipe, own in cells.groupby("recipe", sort=False):
-        share = span(own["loading_share"])
-        return [f"From {batch(own.iloc[0])} on, data wait takes {share} of an epoch of {recipe}."]
-    return []
+    parts = (fmt.significant(1e3 * step), fmt.significant(1e6 * image))
+    return "a step takes {} ms and {} µs per image".format(*parts)
 
 
 def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:
@@ -159,7 +135,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     efficiency = ", ".join(span(rows[kind] / count) for _, rows in found[:3])
     text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}. "
     text += f"Efficiency (speedup / {count}): {efficiency}. Strong scaling (fixed global batch): "
-    return f"{text}{', '.join(strong[:3]) or 'not measured'}."
+    return f"{text}{', '.join(strong[:3]) or 'not measured (`grid.strong_scaling`)'}."
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -170,18 +146,16 @@ def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def _faster(name: str, most: pd.DataFrame) -> Claim:
     least, best = extremes(most, "speedup")
-    ends = dict.fromkeys(f"{batch(row)}: {line(row)}" for row in (least, best))
-    rows = list(rows_of(most))
+    rows, texts = list(rows_of(most)), dict[str, None]()
+    for row in (least, best):
+        judged = fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)
+        texts[f"{batch(row)}: {judged}"] = None
     parts = [(row, row.verdict == "faster", row.verdict in ("slower", "same")) for row in rows]
-    more = max((row.more_runs for row in rows if row.more_runs > 0), default=0)
-    needed = f"needs {fmt.plural(more, 'more run')} of each" if more else ""
+    more = max(rows, key=lambda row: np.nan_to_num(row.more_runs))
+    needed = f"needs {fmt.plural(more.more_runs, 'more run')} of each with {batch(more)}"
+    needed *= bool(more.more_runs > 0)
     about = f"{name}, {fmt.gpus(least.gpus)}"
-    return FASTER.claim(about, f"{'; '.join(ends)}.", parts=parts, unclear=needed)
-
-
-def line(row: Any) -> str:
-    """Return a row's speedup, interval and scope as text: `1.87× [1.86, 1.88], 3 machines`."""
-    return fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)
+    return FASTER.claim(about, f"{'; '.join(texts)}.", parts=parts, unclear=needed)
 
 
 PARTS = {
@@ -212,8 +186,7 @@ BANDWIDTH = Hypothesis(
     "Q3.2-bandwidth",
     "Gradients reach at least half of the bandwidth of standalone all-reduces.",
     test="Bytes of an epoch over the seconds of its messages in the trace, over the peak measured "
-    "on the same machine, on the most GPUs. More than the peak is left out. Supported: half or "
-    "more; refuted: less.",
+    "on the same machine, on the most GPUs. Supported: half or more; refuted: less.",
 )
 
 
@@ -247,43 +220,25 @@ def _computing(name: str, shares: pd.DataFrame) -> Claim:
     known = shares.assign(low=low, high=low + shares["unknown_share"]).sort_values("batch_size")
     cells, about = list(rows_of(known)), f"{name}, {fmt.gpus(shares['gpus'].max())}"
     parts = [(cell, cell.low > HALF, cell.high < HALF) for cell in cells]
-    return COMPUTING.claim(about, " ".join(map(_parts, [cells[0], *cells[1:][-1:]])), parts=parts)
-
-
-def _parts(cell: Any) -> str:
-    """Return the shares of one row's epoch as text: computing, and all other parts above 5 %."""
-    others = {part: getattr(cell, name) for name, part in PARTS.items() if name not in COMPUTED}
-    texts = [f"{fmt.percent(share)} {part}" for part, share in others.items() if share > 0.05]
-    return f"{batch(cell)}: {', '.join([f'{fmt.percent(cell.low)} computing', *texts])}."
+    ends = (cells[0], *cells[1:][-1:])
+    texts = ", ".join(f"{fmt.percent(own.low)} with {batch(own)}" for own in ends)
+    return COMPUTING.claim(about, f"Computing takes {texts}.", parts=parts)
 
 
 def bandwidth(tables: StudyTables) -> Answer:
     """Return the answer to Q3.2: lowest and highest share of standalone bandwidth, and claims."""
-    table = tables.bandwidth
-    found = {name: most_gpus(own) for name, own in by_configuration(table).items()}
-    known = {name: own[own["utilization"] <= 1] for name, own in found.items()}
-    claims = [_bandwidth(name, own) for name, own in known.items() if len(own)]
-    if not claims:
-        none = BANDWIDTH.missing(NO_PEAK if len(table) else "Add 2 or more to `grid.gpus`.")
-        rates = measured(table, "bandwidth_gb_per_s")
-        return Answer(None if rates.empty else _rates(rates), [none])
-    worst, best = extremes(pd.concat(known.values(), ignore_index=True), "utilization")
-    text = f"Gradients reach {fmt.percent(best.utilization)} of the bandwidth of standalone "
-    text += f"all-reduces, {fmt.significant(best.peak_gb_per_s)} GB/s ({label(best)})"
-    if worst.utilization < best.utilization:
-        text += f", and at least {fmt.percent(worst.utilization)} ({label(worst)})"
-    return Answer(f"{text}.", claims)
-
-
-def _rates(rates: pd.DataFrame) -> str:
-    """Return sentences on the lowest and highest bandwidth, when no standalone one is known."""
-    worst, best = extremes(rates, "bandwidth_gb_per_s")
-    low, high = (fmt.significant(cell.bandwidth_gb_per_s) for cell in (worst, best))
-    return (
-        f"From {low} GB/s ({label(worst)}) to {high} GB/s ({label(best)}). A message lasts until "
-        "the slowest rank joins, so low values are waits. Standalone all-reduces of these sizes "
-        "were not measured on the same machine."
-    )
+    known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
+    if known.empty:
+        add = NO_PEAK if len(tables.bandwidth) else "Add 2 or more to `grid.gpus`."
+        rates = measured(tables.bandwidth, "bandwidth_gb_per_s")["bandwidth_gb_per_s"]
+        ends = " to ".join(fmt.significant(end) for end in (rates.min(), rates.max()))
+        text = f"{ends} GB/s. Low values are waits: a message lasts until the slowest rank joins."
+        return Answer(None if rates.empty else text, [BANDWIDTH.missing(add)])
+    worst, best = extremes(known, "utilization")
+    text = f"Gradients reach {fmt.percent(best.utilization)} ({label(best)}) of the bandwidth of "
+    text += f"standalone all-reduces, and at least {fmt.percent(worst.utilization)} "
+    claims = [_bandwidth(name, own) for name, own in by_configuration(known).items()]
+    return Answer(f"{text}({label(worst)}).", claims)
 
 
 def _bandwidth(name: str, cells: pd.DataFrame) -> Claim:

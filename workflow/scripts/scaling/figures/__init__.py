@@ -1,7 +1,5 @@
 """Registry of the figures; names and colours of configurations. Does not import Matplotlib."""
 
-from collections.abc import Iterable
-from itertools import cycle
 from typing import NamedTuple
 
 
@@ -30,24 +28,9 @@ FIGURES = {
         "Share of values in float32 (line) and int8 (area), between its end levels (dotted).",
     ),
 }
-COLOURS = {
-    "plain": "#1f2428",
-    "plain/ddp": "#0063a8",
-    "plain/dp": "#c24f00",
-    "tuned": "#b0568f",
-    "tuned/flat": "#008a50",
-    "tuned/ddp": "#008a50",
-}
-"""Printed colours by configuration; the page's CSS variables are `plain-ddp` and so on."""
-OTHERS = ["#5b4bb0", "#00808a", "#b3261e", "#7a5c00", "#8a4b2a", "#4d7c0f"]
-"""Colours of all other configurations, reused in turn: CSS variables `other-1` to `other-6`."""
-
-
-def colours(configurations: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return a colour for each recipe and strategy of a study."""
-    others = cycle(OTHERS)
-    named = {one: COLOURS.get(configuration(*one)) for one in sorted({*configurations})}
-    return {one: colour or next(others) for one, colour in named.items()}
+PALETTE = ["#1f2428", "#0063a8", "#c24f00", "#b0568f", "#008a50", "#5b4bb0", "#00808a", "#b3261e"]
+PALETTE += ["#7a5c00", "#8a4b2a", "#4d7c0f"]
+"""Printed colours of a study's configurations; CSS variables of the page: `colour-1` and so on."""
 
 
 def configuration(recipe: str, strategy: str) -> str:

@@ -29,7 +29,7 @@ LIMITS = {"weights": (-127.5, 127.5), "before_relu": (-128.5, 127.5), "after_rel
 """Outer edges of the first and last int8 level. After ReLU, only the edge of the last level."""
 LEVELS_PER_BIN = 4
 LOOKS: dict[str, dict[str, Any]] = {
-    "int8": {"fill": True, "color": style.figures.OTHERS[1], "alpha": 0.4},
+    "int8": {"fill": True, "color": style.PALETTE[6], "alpha": 0.4},
     "float": {"baseline": None, "color": style.INK, "linewidth": 1},
 }
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -132,10 +132,7 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
 
 
 def draw_remedies(study: StudyTables) -> Figure | None:
-    """Draw test accuracy (mean and range) over the global batch, one line per technique.
-
-    Only the first technique, and the best technique at each batch, have colours.
-    """
+    """Draw test accuracy over the global batch; the first and the best techniques have colours."""
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
         return None
@@ -148,7 +145,7 @@ def draw_remedies(study: StudyTables) -> Figure | None:
     for name in others:
         over = groups[name][["global_batch", "percent"]].to_numpy().T
         axes.plot(*over, color=style.FAINT, linewidth=1)
-    coloured = zip(named, [style.INK, *style.figures.OTHERS], style.MARKERS, strict=False)
+    coloured = zip(named, style.PALETTE, style.MARKERS, strict=False)
     drawn = [
         (Look(name.replace("_", " "), colour, marker), groups[name])
         for name, colour, marker in coloured
@@ -181,10 +178,7 @@ def draw_learning(study: StudyTables) -> Figure | None:
 
 
 def draw_quantization_histograms(study: StudyTables) -> Figure | None:
-    """Draw distributions of values: one row of panels per layer, one column per quantity.
-
-    The y axis shows shares of values per bin, on a logarithmic scale, as most values are near zero.
-    """
+    """Draw histograms: a row of panels per layer, a column per quantity, a logarithmic y axis."""
     table = study.quantization_histograms
     layers = table["layer"].unique()
     if not len(layers):

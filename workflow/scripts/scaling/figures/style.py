@@ -14,18 +14,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
-from matplotlib.transforms import Bbox, ScaledTranslation
+from matplotlib.transforms import ScaledTranslation
 
-from scaling import figures
 from scaling.core import files
+from scaling.figures import PALETTE, configuration
 from scaling.tables.schema import StudyTables
 
 matplotlib.use("agg")
 
 INK, SOFT, LINE, PAPER, FAINT = "#1b1f23", "#59636c", "#d7dde2", "#ffffff", "#b8b8b8"
 VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "paper", FAINT: "faint"}
-VARIABLES |= {colour: name.replace("/", "-") for name, colour in figures.COLOURS.items()}
-VARIABLES |= {colour: f"other-{at}" for at, colour in enumerate(figures.OTHERS, 1)}
+VARIABLES |= {colour: f"colour-{at}" for at, colour in enumerate(PALETTE, 1)}
 """Maps each colour in a figure's SVG to a CSS variable of the page."""
 STYLE = Path(__file__).parents[4] / "report/figures.mplstyle"
 PIXELS = 72
@@ -54,17 +53,11 @@ class Look(NamedTuple):
 
 
 def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path: Path) -> None:
-    """Draw a study's figure and write it as SVG in the page's colours; empty if there is no data.
-
-    Ids depend on the file's name, so that they differ between figures.
-    """
+    """Write a study's figure as SVG in the page's colours; `EMPTY` if there is no data."""
     drawn = io.StringIO(EMPTY)
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
         if (figure := draw(study)) is not None:
-            # A last panel without notes needs no room for them.
-            spare = 0 if "\n" in figure.axes[-1].get_xlabel() else TEXT / PIXELS
-            whole = Bbox.from_extents(0, spare, *figure.get_size_inches())
-            figure.savefig(drawn, format="svg", bbox_inches=whole)
+            figure.savefig(drawn, format="svg")
     text = re.sub(r'((?:width|height)="[\d.]+)pt"', r'\1"', drawn.getvalue(), count=2)
     text = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font, sans-serif)", _IDS.sub("", text))
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
@@ -76,10 +69,10 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     """Return the look of each recipe and strategy of a study; markers on one GPU are hollow."""
     ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
-    colours = figures.colours(ran.itertuples(index=False, name=None)).items()
+    names = ran.drop_duplicates().itertuples(index=False, name=None)
     return {
-        key: Look(figures.configuration(*key), colour, marker, not key[1])
-        for (key, colour), marker in zip(colours, cycle(MARKERS), strict=False)
+        name: Look(configuration(*name), colour, marker, not name[1])
+        for name, colour, marker in zip(names, cycle(PALETTE), cycle(MARKERS), strict=False)
     }
 
 
@@ -109,7 +102,7 @@ def lines(
     """Draw a line of `column` over `x` for each (look, rows), with error bars and a label.
 
     Bars reach from columns `…_low` to `…_high`, or else `…_min` to `…_max`. They extend the y axis
-    by half at most; an arrow marks a bar that is cut. The axis includes `top`.
+    by half at most, and are cut at its ends. The axis includes `top`.
     """
     drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
     values, notes = list[pd.DataFrame](), set[str]()
@@ -131,25 +124,15 @@ def lines(
             elinewidth=1.2,
             transform=axes.transData + moved,
         )
-        values.append(pd.DataFrame({"x": rows[x], "value": value, "low": low, "high": high}))
+        values.append(pd.DataFrame({"value": value, "low": low, "high": high}))
     if drawn:
-        _y_axis(axes, pd.concat(values), log=log, least=top)
+        every = pd.concat(values)
+        _y_axis(axes, every, log=log, least=top)
+        if not every[["low", "high"]].stack().between(*axes.get_ylim()).all():
+            notes.add("cut at the frame")
         ends = zip(drawn, values, strict=True)
         labels(axes, [(look, own["value"].iloc[-1]) for (look, _), own in ends])
-        note(axes, *sorted(notes | _arrows(axes, values), reverse=True))
-
-
-def _arrows(axes: Axes, values: Sequence[pd.DataFrame]) -> set[str]:
-    """Draw an arrow at the frame on each bar that is cut; return a note on arrows, or nothing."""
-    edges, notes = axes.get_ylim(), set[str]()
-    for (line, *_), own in zip(axes.containers, values, strict=True):
-        for end, arrow, edge in zip(("low", "high"), ("$↓$", "$↑$"), edges, strict=True):
-            cut = own.loc[own[end] != own[end].clip(*edges), "x"]
-            look: dict[str, Any] = {"color": line.get_color(), "clip_on": False}
-            over = line.get_transform()
-            axes.scatter(cut, [edge] * len(cut), 60, marker=arrow, transform=over, **look)
-            notes |= {"arrows: cut bars"} if len(cut) else set()
-    return notes
+        note(axes, *sorted(notes))
 
 
 def note(axes: Axes, *texts: str) -> None:

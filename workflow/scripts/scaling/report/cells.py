@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import label
-from scaling.claims.scaling import line
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
@@ -24,16 +22,11 @@ from scaling.tables.epoch_parts import of_machines
 from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
-LARGE_BYTES = {".csv": 50_000, ".json": 10_000}
-"""A file with this suffix is compressed inside the page if it has more bytes than this."""
+LARGE_BYTES = 10_000
+"""Larger files are compressed inside the page."""
 METRICS = named("epoch_seconds images_per_second test_accuracy peak_memory_bytes joules_per_image")
 HIGHER_IS_BETTER = ["images_per_second", "test_accuracy"]
-TRAININGS = "to_accuracy"
-"""Folder of the records of time-to-accuracy trainings."""
-OF_TRAININGS = named(
-    "trained_epochs reached trained_accuracy to_accuracy_seconds trained_run_seconds"
-    " training_joules to_accuracy_speedup"
-)
+OF_TRAININGS = named("epochs reached test_accuracy training_seconds run_seconds joules speedup")
 FACTS = named(
     "epoch_seconds training_seconds loading_share rank_step_seconds speedup efficiency machines_of"
     " test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message note"
@@ -66,7 +59,7 @@ def machine_letters(provenance: pd.DataFrame) -> dict[str, str]:
 def fastest(cells: pd.DataFrame) -> Any | None:
     """Return the row with the shortest epoch; for commands that print samples, the highest rate.
 
-    None without a timed row. Whole runs shorter than `IMPORTS_SECONDS` are left out.
+    Whole runs shorter than `IMPORTS_SECONDS` are not considered. None if no row is left.
     """
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
@@ -79,10 +72,7 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return, per row, whether its accuracy is as good as the best recipe's reference.
-
-    A row is compared with its recipe's reference, and this with the best one, to `AS_WELL`.
-    """
+    """Return whether each row, and its recipe's reference, is within `AS_WELL` of the best one."""
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
     of_recipe = reached.groupby(cells["recipe"]).transform("max")
@@ -107,10 +97,7 @@ def unit_of(cells: pd.DataFrame) -> str:
 
 
 def metrics(cells: pd.DataFrame) -> dict[str, str]:
-    """Return the headings of those `METRICS` for which there are values, by name.
-
-    The heading of accuracy has the number of epochs, if that is equal in all rows.
-    """
+    """Return the headings of those `METRICS` for which there are values, by name."""
     epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
     found = {one.name: one.head for one in METRICS if known[one.name]}
     if (unit := unit_of(cells)) != "images":
@@ -122,24 +109,20 @@ def metrics(cells: pd.DataFrame) -> dict[str, str]:
 
 
 def cell_id(row: Any) -> str:
-    """Return the HTML id of a configuration, `cell-tuned-ddp-2-512`, or `training-…` of a training.
-
-    A time-to-accuracy training has a target.
-    """
+    """Return an HTML id: `cell-tuned-ddp-2-512`, or `training-…` of a time-to-accuracy training."""
     kind = "training" if hasattr(row, "target_accuracy") else "cell"
     return "-".join([kind, *place(row).values()])
 
 
 def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
     """Return the page's map: printed values and ratings (0 to 1), by row name and batch size."""
-    ratings = {name: _goodness(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
+    ratings = {name: _rating(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
-    for row in rows_of(cells.sort_values(["recipe", "gpus", "strategy"], kind="stable")):
+    for row in rows_of(cells):
         known = [quantity for quantity in ratings if pd.notna(getattr(row, quantity))]
         rows.setdefault(on(row), {})[int(row.batch_size)] = {
             "id": cell_id(row),
             "cell": of_cell(row),
-            "title": _title(row),
             "status": fmt.words(row.status),
             "values": {one: (printed(row, one), ratings[one][row.Index]) for one in known},
             "marks": ["recommended"] * bool(best and place(best) == place(row))
@@ -148,21 +131,9 @@ def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]
     return rows
 
 
-def _title(row: Any) -> str:
-    """Return a row's name, epoch time with interval (or status), speedup and note, as text."""
-    seconds = FACTS[0].cell(row)
-    timed = f"{seconds.text} s {seconds.detail}".strip() if pd.notna(row.epoch_seconds) else ""
-    faster = f"; {line(row)}" if row.gpus > 1 and pd.notna(row.speedup) else ""
-    note = f"; {row.note}" if isinstance(row.note, str) and row.note else ""
-    return f"{label(row)}: {timed or seconds.text}{faster}{note}"
-
-
-def _goodness(values: pd.Series, higher_is_better: bool) -> pd.Series:
-    """Return ratings from 0 (worst) to 1 (best): linear, or logarithmic if all values are > 0."""
-    values = values.astype(float)
-    scaled: Any = values if values.le(0).any() else np.log(values)
-    share = (scaled - scaled.min()) / (scaled.max() - scaled.min())
-    return (share if higher_is_better else 1 - share).fillna(0.5).round(2)
+def _rating(values: pd.Series, higher_is_better: bool) -> pd.Series:
+    """Return ratings of `values` by rank, 1 for the best."""
+    return values.rank(pct=True, ascending=higher_is_better).round(2)
 
 
 def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
@@ -170,10 +141,10 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = []
     for row in rows_of(cells):
-        same = (study.audit[CELL_KEYS] == _keys(row)).all(axis=1)
         page = _page(row, FACTS, numbers, runs, logs / "train_run")
+        same = (study.audit[CELL_KEYS] == [getattr(row, key) for key in CELL_KEYS]).all(axis=1)
         made.append(page | {"warnings": study.audit.loc[same, "message"]})
-    folders = runs.with_name(TRAININGS), logs / "train_to_accuracy"
+    folders = runs.with_name("to_accuracy"), logs / "train_to_accuracy"
     for row in rows_of(study.trained_to_accuracy.assign(status="ok")):
         seeds = [(seed,) for seed in range(int(row.seeds))]
         page = _page(row, OF_TRAININGS, seeds, *folders)
@@ -182,15 +153,11 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
     return made
 
 
-def _keys(row: Any) -> list[Any]:
-    return [getattr(row, key) for key in CELL_KEYS]
-
-
 def _page(
     row: Any, facts: list[Column], numbers: Iterable[Any], runs: Path, logs: Path
 ) -> dict[str, Any]:
     """Return name, facts, files, ends of logs and first record of runs; `numbers`: seed, repeat."""
-    own = [Cell(*_keys(row), *run) for run in numbers]
+    own = [Cell(*(getattr(row, key) for key in CELL_KEYS), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     paths = [cell.record_path(runs) for cell in own] + [cell.trace_path(runs) for cell in own[:1]]
     known = [one for one in facts if pd.notna(value := getattr(row, one.name)) and value != ""]
@@ -208,8 +175,8 @@ def _page(
 
 def download(path: Path) -> tuple[str, str]:
     """Return a file's name and a data URL with its content, compressed if large."""
-    content, names = path.read_bytes(), (path.name, f"{path.name}.gz")
-    large = len(content) > LARGE_BYTES.get(path.suffix, len(content))
-    kind = "application/gzip" if large else mimetypes.guess_type(path.name)[0]
-    content = gzip.compress(content, mtime=0) if large else content
-    return names[large], f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    content, name = path.read_bytes(), path.name
+    if path.suffix != ".gz" and len(content) > LARGE_BYTES:
+        content, name = gzip.compress(content, mtime=0), f"{name}.gz"
+    kind = "application/gzip" if name.endswith(".gz") else mimetypes.guess_type(name)[0]
+    return name, f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

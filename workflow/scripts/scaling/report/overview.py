@@ -12,7 +12,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, cell_id, drifting, fastest
 from scaling.report.planning import LAB, from_the_lab, recommended, trainings
-from scaling.report.table import Figure, figure, fill, of_cell, printed
+from scaling.report.table import Figure, fill, of_cell, printed
 from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
@@ -23,13 +23,10 @@ LIMITS = {
     "utilization": "Only faster GPUs or less work help",
     "slower_share": "Use fewer and larger kernels",
     "idle_besides_share": "Launch fewer kernels per image, as CUDA graphs do",
-    "power_capped_share": "Raise the power limit, or do less work per image",
 }
 """Advice to shorten an epoch, by the column of the largest share of the epoch."""
 MOST_WARNINGS = 5
 """Maximum number of warnings that a terminal shows."""
-CAPPED = 0.9
-"""If a GPU is at its power limit for at least this share of the time, power is the limit."""
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
     "GPUs) show that every part works. {}Times say nothing about GPUs.</b> To measure: <code>make "
@@ -52,10 +49,10 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
     """Return the main results in bold, and a sentence that explains them; "" without results."""
     if on_cpu(study.provenance):
         return CPU.format(LEARNED if study.manifest["source"] != "own" else "")
-    found, lab = list[Markup](), from_the_lab(study)
-    if len(lab):
-        words = "On one GPU {} trains {} as fast as the lab’s way."
-        found.append(fill(words, lab["recipe"].iloc[0], _factor(lab["factor"])))
+    found = list[Markup]()
+    for row in rows_of(from_the_lab(study).head(1)):
+        factor = _factor(from_the_lab(study)["factor"])
+        found.append(fill("On one GPU {} trains {} as fast as the lab’s way.", row.recipe, factor))
     for row in _scaled(cells):
         ends = f" ({fmt.span(row.speedup_low, row.speedup_high)})" * (row.speedup_low > 0)
         fast = fill("{}{} as fast as one", printed(row, "speedup"), ends)
@@ -63,19 +60,15 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
         words = none if row.verdict in ("same", "unclear") else fast
         found.append(fill("{} train {}.", fmt.gpus(row.gpus), words))
     if len(long := trainings(study)["break_even"].dropna()):
-        words = (
-            'With one global batch more GPUs finish first <a href="#gpus">from {} epochs on</a>.'
-        )
+        words = "With one global batch more GPUs finish first "
+        words += '<a href="#gpus">from {} epochs on</a>.'
         found.append(fill(words, f"{long.min():.0f}"))
-    return fill("<b>{}</b> {}", _join(found), _why(cells)) if found else Markup("")
-
-
-def _why(cells: pd.DataFrame) -> Markup:
-    """Return a sentence on the longest data wait of recipe `LAB` on one GPU; "" if unknown."""
+    text = fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
     lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
-    words = "On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
-    most = rows_of(lab.dropna(subset="loading_share").nlargest(1, "loading_share"))
-    return _join([fill(words, LAB, printed(row, "loading_share")) for row in most])
+    words = " On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
+    for row in rows_of(lab.nlargest(len(found[:1]), "loading_share")):
+        text += fill(words, LAB, printed(row, "loading_share"))
+    return text
 
 
 def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
@@ -93,19 +86,13 @@ def headline(study: StudyTables, cells: pd.DataFrame) -> str:
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
         head = card.headline.replace("<br>", "; ").striptags()
         lines.append(f"{card.title}: {head}. {first}".removesuffix(". "))
-    warned = study.audit["message"].value_counts(sort=False)
-    for message, size in warned.head(MOST_WARNINGS).items():
-        lines.append(f"Warning: {message} ({fmt.plural(size, 'configuration')})")
-    failed = by_status(cells[cells["status"] != "ok"])
-    count = fmt.plural(len(cells), "configuration")
-    said = f"Not measured: {failed} of {count}" if failed else f"Measured: all of {count}"
-    lines += [said] if len(cells) else []
+    for message, rows in [*study.audit.groupby("message", sort=False)][:MOST_WARNINGS]:
+        others = f" and {len(rows) - 1} more" * (len(rows) > 1)
+        lines.append(f"Warning: {message} ({label(next(rows_of(rows)))}{others})")
+    count = f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}"
+    lines += [count] if len(cells) else []
     text = "\n".join(lines).replace("± ", "+-").translate(str.maketrans("×–−·’", "x--,'"))
     return text.encode("ascii", "replace").decode()
-
-
-def _join(sentences: Sequence[Markup]) -> Markup:
-    return Markup(" ").join(sentences)
 
 
 def _named(row: Any) -> Markup:
@@ -121,21 +108,17 @@ def _factor(values: pd.Series) -> str:
 def _from_the_lab(study: StudyTables) -> list[Card]:
     """Return [a card] on how much faster the fastest recipe is than recipe `LAB`, or []."""
     found = from_the_lab(study)
-    if found.empty:
-        return []
-    name = str(found["recipe"].iloc[0])
-    ends = found.loc[[*dict.fromkeys([found["factor"].idxmin(), found["factor"].idxmax()])]]
-    bars = [
-        (f"{recipe}, {row.machine}", value, fmt.seconds(value))
-        for row in rows_of(ends)
-        for recipe, value in ((LAB, row.lab), (name, row.tuned))
-    ]
-    machines = fmt.plural(len(found), "machine")
-    text = fill("At {} images per step, {}.", REFERENCE_BATCH, machines)
-    if found["training"].notna().all():
-        text += fill(" Without data loading: {}.", _factor(found["training"]))
-    title = f"{name.capitalize()} instead of {LAB}, 1 GPU"
-    return [Card("lab", title, fill("{} as fast", _factor(found["factor"])), text, bars)]
+    made = []
+    for row in rows_of(found.head(1)):
+        times = {LAB: row.lab, row.recipe: row.tuned}
+        bars = [(name, seconds, fmt.seconds(seconds)) for name, seconds in times.items()]
+        machines = fmt.plural(len(found), "machine")
+        text = fill("At {} images per step, {}.", REFERENCE_BATCH, machines)
+        if found["training"].notna().all():
+            text += fill(" Without data loading: {}.", _factor(found["training"]))
+        title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
+        made.append(Card("lab", title, fill("{} as fast", _factor(found["factor"])), text, bars))
+    return made
 
 
 def _throughput(cells: pd.DataFrame) -> list[Card]:
@@ -173,9 +156,10 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         # Epochs of a command may differ in their samples.
         rated = row.unit and pd.notna(row.images_per_second)
         name, unit = ("images_per_second", f"{row.unit}/s") if rated else ("epoch_seconds", "s")
+        times = rows_of(pair.dropna(subset=name))
         bars = [
             (fmt.gpus(own.gpus), getattr(own, name), f"{printed(own, name)} {unit}")
-            for own in rows_of(pair.dropna(subset=name))
+            for own in times
         ]
         undecided = row.verdict in ("same", "unclear")
         fast = fill("{} as fast", printed(row, "speedup"))
@@ -193,16 +177,11 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
         why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."
         return Card("sure", "How sure", fill("one run each"), Markup(why))
     ends = list(dict.fromkeys([found[0], found[-1]]))
-    heads = []
-    for one in ends:
-        deviation = figure(f"± {fmt.percent(one.deviation)}", None, one.name, one.deviation)
-        heads.append(fill("{} <small>{}</small>", deviation, one.name))
+    heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
     words = "A run’s standard deviation. {} runs show differences from {} up."
     shown = " or ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
-    apart, changing = max(own.machines for own in found), len(drifting(cells))
-    if apart > 1e-9:
-        text += fill(" Machines differ by up to {}.", fmt.percent(apart))
+    changing = len(drifting(cells))
     if changing:
         text += fill(" {} had not settled (~).", fmt.plural(changing, "configuration"))
     if warnings := len(study.audit):
@@ -213,17 +192,20 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return [a card] on what to run and what limits it, or else on the fastest row's limit."""
     best = recommended(study, cells)
+    head = fill("Train {}", _named(best)) if best else Markup("")
     if hasattr(best, "target_accuracy"):
-        return [_train(best)]
+        words = "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s the whole run."
+        target = printed(best, "target_accuracy", fmt.percent)
+        ends = (printed(best, name) for name in ("training_seconds", "run_seconds"))
+        runs = printed(best, "epochs"), int(best.reached), int(best.seeds)
+        return [Card("do", "What to do", head, fill(words, target, *runs, *ends))]
     chosen: Any = best or fastest(cells)
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
-    limit = "power_capped_share" if shares and chosen.power_capped_share >= CAPPED else limit
     text, advice = Markup(""), LIMITS.get(limit)
     if advice:
         share = printed(chosen, limit, fmt.percent)
-        what = PARTS.get(limit, "time at the power limit")
-        text = fill("{} takes most of its epoch, {}.", what.capitalize(), share)
+        text = fill("{} takes most of its epoch, {}.", PARTS[limit].capitalize(), share)
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
         return [card] * bool(advice)
@@ -231,22 +213,4 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     words = "{} an epoch, the shortest that learns as well as its reference ({}, {}). {}"
     seeds = fmt.plural(best.test_accuracy_count, "seed")
     ends = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy")
-    return [
-        Card("do", "What to do", fill("Train {}", _named(best)), fill(words, *ends, seeds, text))
-    ]
-
-
-def _train(best: Any) -> Card:
-    """Return the card that recommends a time-to-accuracy training."""
-    text = fill(
-        "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s the whole run.",
-        printed(best, "target_accuracy", fmt.percent),
-        printed(best, "trained_epochs"),
-        int(best.reached),
-        int(best.seeds),
-        printed(best, "to_accuracy_seconds"),
-        printed(best, "trained_run_seconds"),
-    )
-    if (share := 1 - best.training_seconds / best.run_seconds) > 0.5:
-        text += fill(" Outside of epochs: {}.", fmt.percent(share))
-    return Card("do", "What to do", fill("Train {}", _named(best)), text)
+    return [Card("do", "What to do", head, fill(words, *ends, seeds, text))]

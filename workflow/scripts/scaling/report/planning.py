@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.core.grid import REFERENCE_BATCH
-from scaling.report.cells import fastest, learned, machine_letters
+from scaling.report.cells import fastest, learned
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 
 LAB = "plain"
@@ -15,11 +15,10 @@ ENDS = ("", "_low", "_high")
 
 
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
-    """Return the row to recommend: a time-to-accuracy training, else a configuration, else None.
+    """Return the row to recommend; None on a CPU, or if no configuration `learned`.
 
-    The training has the shortest whole run of those whose seeds (2 or more) all reach the accuracy.
-    The configuration has the shortest epoch of those that `learned`, of several seeds if there are
-    any. None on a CPU.
+    The row is the training whose 2 or more seeds all reach the accuracy in the shortest whole run.
+    Without one, it is the shortest epoch that `learned`, of several seeds if possible.
     """
     if on_cpu(study.provenance):
         return None
@@ -35,8 +34,7 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return the time-to-accuracy trainings, with seconds and joules of an epoch.
 
-    `break_even` is the number of epochs from which whole runs on these GPUs are shorter than on the
-    fewest GPUs; NaN on the fewest GPUs, and if they are never shorter.
+    `break_even` compares whole runs with those on the fewest GPUs.
     """
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
@@ -56,8 +54,7 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 def break_even(one: Any, many: Any) -> float:
     """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does.
 
-    A run takes its epochs and the row's `other_seconds`: of a training to an accuracy all other
-    seconds of the run, of a configuration of the grid the start-up only.
+    A run takes its epochs and `other_seconds`: start-up, and checks in time-to-accuracy trainings.
     """
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.other_seconds - one.other_seconds
@@ -66,10 +63,10 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
-    """Return one row per machine that ran recipe `LAB` and the fastest other recipe at b = 128.
+    """Return one row per machine: recipe `LAB` and the fastest other recipe on one GPU at b = 128.
 
-    Runs are on one GPU. `lab` and `tuned` are the two recipes' epoch times in seconds, `factor` is
-    lab / tuned, and `training` is the ratio of their training times.
+    `lab` and `tuned` are epoch times in seconds, `factor` is their ratio, and `training` is the
+    ratio of training times.
     """
     runs = study.provenance
     runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]
@@ -79,24 +76,18 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
     )
     others = seconds.drop(columns=LAB, errors="ignore").median()
     if LAB not in seconds or others.empty:
-        return pd.DataFrame(columns=["recipe", "machine", "lab", "tuned", "factor", "training"])
+        return pd.DataFrame(columns=["recipe", "lab", "tuned", "factor", "training"])
     best = str(others.idxmin())
     found = pd.DataFrame({"lab": seconds[LAB], "tuned": seconds[best]}).dropna()
-    found["factor"], found["training"] = (
-        found["lab"] / found["tuned"],
-        training[LAB] / training[best],
-    )
-    letters = found.index.map(machine_letters(study.provenance))
-    found = found.reset_index(drop=True).assign(recipe=best, machine=letters)
-    return found.sort_values("machine", ignore_index=True)
+    ratios = {"factor": found["lab"] / found["tuned"], "training": training[LAB] / training[best]}
+    return found.assign(recipe=best, **ratios)
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return a row per recipe, strategy and number of GPUs, all at one b; then `trainings`.
 
-    The b is that with the shortest epoch on one GPU, if possible of rows that `learned`. If the
-    most GPUs are faster than one, a last row (`guess`) has twice as many, at equal efficiency and
-    cost.
+    The b has the shortest epoch on one GPU, if possible of rows that `learned`. If the most GPUs
+    are faster than one, a last row (`guess`) has twice as many, at equal efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)

@@ -15,13 +15,6 @@ from scaling.report.cells import by_status, machine_letters
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
-WORDS = {
-    "eager": "PyTorch’s standard parts",
-    "resident": "images on the GPU",
-    "muon": "optimizer Muon at rate",
-    "decay": "rate decay",
-}
-"""Words for engines and options of recipes whose names in a configuration are unclear."""
 FACTS = ["Model", "Training", "CPU", "Hosts"]
 OF_MACHINES = ("CPU", "Hosts", "Software")
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
@@ -31,66 +24,30 @@ def headline(study: StudyTables) -> str:
     """Return model, dataset and machine, if known: `ResNet-18 on CIFAR-10, 2 × NVIDIA H200`."""
     runs = recorded(study)
     models = _values(runs, "model")
+    what = model_title(models[0].partition(",")[0]) if models else study.study
+    what = f"{what} on {dataset(study)}"
     if models == ["own"]:
-        return ", ".join(filter(None, [" and ".join(_values(runs, "recipe")), machine(runs)]))
-    title = model_title(models[0].partition(",")[0]) if models else _untimed(study)
-    return ", ".join(filter(None, [f"{title} on {dataset(study)}", machine(runs)]))
+        what = " and ".join(_values(runs, "recipe"))
+    return ", ".join(filter(None, [what, machine(runs)]))
 
 
 def title(study: StudyTables, cells: pd.DataFrame) -> str:
     """Return the question that the page answers: `How fast does ResNet-18 train on 2 × H100?`."""
-    runs, (what, _, where) = recorded(study), headline(study).rpartition(", ")
-    if not where.strip() or not machine(runs):
+    runs, (what, _, _) = recorded(study), headline(study).rpartition(", ")
+    if not machine(runs) or schema.on_cpu(runs):
         return headline(study)
-    if schema.on_cpu(runs):
-        failed = ~cells["status"].isin(["ok", "infeasible"])
-        ran = "ran in part" if failed.any() else "ran through"
-        return f"The study {ran}: {what}, {fmt.whole_span(cells['gpus'])} CPU processes"
-    *fewer, most = [f"{count:g}" for count in sorted(cells["gpus"].unique())]
-    counts = " and ".join(filter(None, [", ".join(fewer), most]))
+    counts, noun = fmt.whole_span(cells["gpus"]), "GPU" if cells["gpus"].max() == 1 else "GPUs"
     device = re.sub(r"NVIDIA | \d+GB( HBM\w*)?", "", machine(runs).partition(" × ")[2])
-    noun = "GPU" if counts == "1" else "GPUs"
     return f"How fast does {what} train on {counts} {device} {noun}?"
 
 
-def _untimed(study: StudyTables) -> str:
-    """Return what a study without timed runs measured: `Large batches and int8 quantization`."""
-    tables = {"remedies": "large batches", "trained_to_accuracy": "trainings to an accuracy"}
-    tables |= {"sampler": "rank synchronization", "quantization": "int8 quantization"}
-    found = [words for name, words in tables.items() if len(getattr(study, name))]
-    return (" and ".join(found) or "nothing").capitalize()
-
-
 def recipes(study: StudyTables) -> list[tuple[str, str]]:
-    """Return (name, options) of each recipe, without the options of a recipe it extends."""
-    columns, timed = ["recipe", "recipe_options"], recorded(study).query("status == 'ok'")
-    engines = study.costs.dropna(subset="engine").set_index("recipe")["engine"].to_dict()
-    every = pd.concat([timed[columns], study.trained_to_accuracy[columns]])
-    found, options = [], dict[str, list[str]]()
-    for name, text in every.drop_duplicates("recipe").itertuples(index=False):
-        own = text.split(", ")
-        base = next((other for other, its in options.items() if {*its} <= {*own}), "")
-        engine = engines.get(name, "")
-        first = f"as {base}" if base else WORDS.get(engine, engine)
-        added = [_words(one) for one in own if one not in options.get(base, ())]
-        found.append((name, ": ".join(filter(None, [first, ", ".join(filter(None, added))]))))
-        options[name] = own
-    return found
-
-
-def _words(option: str) -> str:
-    """Return an option in words; "" if it is off, or if the engine's name already says it."""
-    name, _, value = option.partition(" ")
-    if "." in name:  # A file that a command names, and its checksum.
-        return option
-    if value in ("False", "resident"):
-        return ""
-    return f"{WORDS.get(name, fmt.words(name))} {fmt.words(value)}".removesuffix(" True")
-
-
-def of_the_lab(study: StudyTables) -> bool:
-    """Return whether all timed runs trained the lab's network, ResNet-18 for CIFAR."""
-    return all(name.startswith("resnet18-cifar,") for name in _values(recorded(study), "model"))
+    """Return (name, options) of each recipe, without options that are off."""
+    runs = pd.concat([recorded(study), study.trained_to_accuracy])
+    runs = runs[runs["recipe_options"] != ""].drop_duplicates("recipe")
+    options = runs["recipe_options"].str.replace(r" True\b|, \w+ False\b", "", regex=True)
+    parts = runs["engine"].map({"eager": "PyTorch’s standard parts, "}).fillna("")
+    return [*zip(runs["recipe"], parts + options, strict=True)]
 
 
 def machine(runs: pd.DataFrame) -> str:
@@ -120,7 +77,7 @@ def dataset(study: StudyTables) -> str:
 def summary(study: StudyTables, cells: pd.DataFrame) -> str:
     """Return a line with numbers of configurations by status, seeds, the date and the commit."""
     if (cells["status"] == "missing").all():
-        return f"{_untimed(study)} alone"
+        return "no timed runs"
     started = min(_values(recorded(study), "started"), default="")
     parts = [
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
@@ -133,10 +90,7 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def age(runs: pd.DataFrame) -> list[str]:
-    """Return [text] on whether this version's code measured the runs; [] without a commit.
-
-    Compares hashes of the measuring code, package by package.
-    """
+    """Return [text] on which packages changed since the runs; [] if no run has a commit."""
     if not any(_values(runs, "commit")):
         return []
     changed = set[str]()
@@ -181,12 +135,7 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
     found["Model"] = found["Model"].partition("; ")[0]
     software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
     found["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)
-    if software["torch"] and (silent := (runs["torch"].fillna("") == "").sum()):
-        found["Software"] += f" (not reported by {fmt.plural(silent, 'run')})"
-    commits = [
-        commit[:12] + " with uncommitted changes" * ("+changes" in commit)
-        for commit in _values(runs, "commit")
-    ]
+    commits = [one[:12] + "+changes" * ("+changes" in one) for one in _values(runs, "commit")]
     found["Commit"] = ", ".join(dict.fromkeys(commits))
     return {name: value for name, value in found.items() if value}
 

@@ -5,8 +5,6 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-import pandas as pd
-
 from scaling.core.numbers import data, gpus, percent, rate, significant, span, times, words
 from scaling.report.table import QUANTITIES, Column, OfRow
 
@@ -33,17 +31,6 @@ def ends(row: Any) -> str:
     """Return the interval of communication (s) as text; "" if it starts below 0 or is unknown."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return span(low, high, digits=2) if low >= 0 else ""
-
-
-def rate_ends(row: Any) -> str:
-    """Return a rate's minimum and maximum, in the unit of its value; "" if unknown or equal."""
-    factor = 1e-12 if row.value >= 1e12 else 1e-9
-    low, high = (significant(factor * end) for end in (row.value_min, row.value_max))
-    return "" if row.value_min != row.value_min or low == high else f"{low}–{high}"
-
-
-def scope(row: Any) -> str:
-    return getattr(row, "scope", "") or ""
 
 
 def scaled(factor: float) -> Callable[[float], str]:
@@ -73,7 +60,7 @@ define(
     batch_size=Column("b", whole),
     epoch_seconds=Column("epoch, s", significant),
     training_seconds=Column("time, s", significant),
-    speedup=Column("speedup", times, scope, flags=JUDGED),
+    speedup=Column("speedup", times, attrgetter("scope"), flags=JUDGED),
     training_speedup=Column("speedup", times),
     fixed_global_batch_speedup=Column("strong speedup", times),
     efficiency=Column("efficiency", percent),
@@ -86,9 +73,6 @@ define(
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money an epoch", significant),
-    compute_seconds=Column("without exchange", significant),
-    delay_seconds=Column("delay by the exchange", significant),
-    exposed_seconds=Column("exposed messages", significant),
     messages_seconds=Column("all messages", significant),
     flops_per_second_per_gpu=Column("TFLOP/s a GPU", scaled(1e-12)),
     utilization=Column("arithmetic at peak", percent),
@@ -120,30 +104,18 @@ define(
     test_accuracy=Column(
         "test accuracy",
         percent,
-        flags={"reference": attrgetter("reference"), "as well": attrgetter("as_well")},
+        flags={
+            "reference": lambda row: getattr(row, "reference", False),
+            "as well": lambda row: getattr(row, "as_well", False),
+        },
     ),
-    trained_epochs=Column("epochs", whole, name="epochs"),
+    epochs=Column("epochs", whole),
     reached=Column("reached", text="{0.reached} of {0.seeds}".format),
-    trained_accuracy=Column("test accuracy", percent, name="test_accuracy"),
-    to_accuracy_seconds=Column("training, s", significant, name="training_seconds"),
-    trained_run_seconds=Column("whole run, s", significant, name="run_seconds"),
-    training_joules=Column("joules", significant, name="joules"),
-    to_accuracy_speedup=Column("speedup", times, scope, name="speedup", flags=JUDGED),
+    run_seconds=Column("whole run, s", significant),
+    joules=Column("joules", significant),
     quantity=Column("what", words),
-    rate=Column(
-        "rate",
-        detail=rate_ends,
-        name="value",
-        text=lambda row: rate(row.value, row.unit),
-    ),
+    state=Column("state", lambda state: state.replace("sprint", "burst")),
+    rate=Column("rate", name="value", text=lambda row: rate(row.value, row.unit)),
     startup_seconds=Column("start-up, s", significant),
-    peak_memory_bytes=Column(
-        "peak memory",
-        data,
-        lambda row: (
-            ""
-            if pd.isna(row.memory_capacity_bytes)
-            else f"{percent(row.peak_memory_bytes / row.memory_capacity_bytes)} of the GPU’s"
-        ),
-    ),
+    peak_memory_bytes=Column("peak memory", data),
 )

@@ -44,8 +44,8 @@ def fill(pattern: str, *values: object) -> Markup:
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return a `Figure` of `text`. If `value` is a number, attributes name row and quantity."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    """Return a `Figure` of `text`; attributes name configuration and quantity of a number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not place(row):
         return Figure(text)
     attributes = Markup('{} data-quantity="{}" data-value="{:.5g}"')
     return Figure(text, attributes.format(of_cell(row), quantity, float(value)))
@@ -68,8 +68,7 @@ def place(row: Any) -> dict[str, str]:
 class Column:
     """A column of a table. `write` formats a row's value `name` and, below, the value's interval.
 
-    If set, `text` formats the row instead, without interval, and `detail` adds to the second line.
-    A flag is shown if its function returns True.
+    `text` formats the row instead, without interval. `detail` adds to the second line.
     """
 
     head: str
@@ -80,7 +79,7 @@ class Column:
     text: OfRow | None = None
     flags: Mapping[str, OfRow] = field(default_factory=dict)
 
-    def cell(self, row: Any, qualifier: str = "") -> Figure:
+    def cell(self, row: Any) -> Figure:
         """Return the printed value of `row`; without a value, a dash or a status other than ok."""
         value, text = getattr(row, self.name), ""
         if value != "" and pd.notna(value):
@@ -88,7 +87,7 @@ class Column:
         if not text:
             state = getattr(row, "status", "ok") or "ok"
             return Figure(EMPTY if state == "ok" else fmt.words(state))
-        shown = figure(text, row, (self.quantity or self.name) + qualifier, value)
+        shown = figure(text, row, self.quantity or self.name, value)
         flags = tuple(label for label, holds in self.flags.items() if holds(row))
         lines = ["" if self.text else self._ends(row), self.detail(row) if self.detail else ""]
         return replace(shown, detail=", ".join(filter(None, lines)), flags=flags)
@@ -167,8 +166,10 @@ class View:
             head = [column.cell(row) for column in keys]
             key = tuple(cell.text for cell in head) if self.across else len(lines)
             group, (_, cells) = getattr(row, self.across, ""), lines.setdefault(key, (head, {}))
-            cells |= {(group, at): cell for at, cell in enumerate(self._cells(row, columns, head))}
-        groups = sorted({group for _, cells in lines.values() for group, _ in cells})
+            cells |= {(group, at): cell for at, cell in enumerate(_cells(row, columns))}
+        groups = dict.fromkeys(group for _, cells in lines.values() for group, _ in cells)
+        if self.across != "recipe":  # Recipes keep the configuration's order.
+            groups = dict.fromkeys(sorted(groups))
         gap, places = Figure(EMPTY), [*product(groups, range(len(columns)))]
         shown = {at for at in places if _filled(of.get(at, gap) for _, of in lines.values())}
         # Groups have the same columns: all that one of them has.
@@ -186,20 +187,12 @@ class View:
             return None
         return Table(self.name, self.title, labels, body, len(keys), self.note(frame))
 
-    def _cells(self, row: Any, columns: list[Column], head: list[Figure]) -> list[Figure]:
-        """Return the printed cells of a row; a status that all of them show is printed once.
 
-        Keys that `place` does not contain become part of the quantities' names.
-        """
-        known = place(row)
-        keys = zip(named(self.keys), head, strict=True)
-        apart = [f"{one.text} {one.detail}".strip() for of, one in keys if of.name not in known]
-        if self.across and self.across not in known:
-            apart.append(str(getattr(row, self.across)))
-        qualifier = f" ({', '.join(apart)})" if apart else ""
-        cells = [column.cell(row, qualifier) for column in columns]
-        alone = {cell.text for cell in cells} == {fmt.words(getattr(row, "status", ""))}
-        return [cells[0], *([Figure("")] * (len(cells) - 1))] if alone else cells
+def _cells(row: Any, columns: list[Column]) -> list[Figure]:
+    """Return the printed cells of a row; a status that all of them show is printed once."""
+    cells = [column.cell(row) for column in columns]
+    alone = {cell.text for cell in cells} == {fmt.words(getattr(row, "status", ""))}
+    return [cells[0], *([Figure("")] * (len(cells) - 1))] if alone else cells
 
 
 def tables(views: Iterable[View], *given: Any) -> list[Table]:

@@ -16,29 +16,23 @@ from scaling.report.cells import cell_id
 from scaling.report.table import figure
 from scaling.tables.schema import StudyTables, rows_of
 
-SHORT = dict(
-    zip(PARTS, ["", "computing", "idle", "messages", "waits", "data", "not traced"], strict=True)
-)
-"""Labels inside the parts of a bar, shown if there is room."""
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
-ENLARGED, CUT = 3, 2
-"""A recipe's bars are enlarged if the longest epoch of all is at least `ENLARGED` times as long
-as the recipe's longest. The longest bar is cut if it is more than `CUT` times the second."""
+ENLARGED = 3
+"""A recipe's bars are enlarged if the longest epoch is `ENLARGED` times its longest, or more."""
 COMPUTING, IDLE, MESSAGES = 2, 3, 4
 COMMUNICATION = ("nccl", "memcpy ptop")
 
 
 class Part(NamedTuple):
-    """A part of a bar: kind, left edge and width in %, and the number and words inside it."""
+    """A part of a bar: kind, left edge and width in %, and the number inside it."""
 
-    kind: int | str
+    kind: int
     left: float
     width: float
     number: str = ""
     title: str = ""
     attributes: str = ""
-    words: str = ""
 
 
 class Bar(NamedTuple):
@@ -51,50 +45,41 @@ class Bar(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Bars of one scale under a heading; `enlarged` is a sentence if the scale changes here."""
+    """Bars of one scale under a heading."""
 
     heading: str
     bars: list[Bar]
-    enlarged: str = ""
 
 
 def epochs(cells: pd.DataFrame) -> list[Group]:
     """Return bars of epochs with known parts, on one scale; much faster recipes are enlarged."""
     known = cells[["utilization", "idle_share", "loading_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
-    longest = timed.groupby("recipe")["epoch_seconds"].max().sort_values(ascending=False)
-    first, second, *_ = [*timed["epoch_seconds"].nlargest(2), 0.0, 0.0]
-    whole = second if first > CUT * second > 0 else first
-    found, before = [], 1
+    longest = timed.groupby("recipe", sort=False)["epoch_seconds"].max()
+    whole, found = longest.max(), []
     for recipe, most in longest.items():
         factor = int(whole / most) if whole >= ENLARGED * most else 1
-        enlarged, before = f"Below: {factor} times enlarged." * (factor != before), factor
         own = timed[timed["recipe"] == recipe].sort_values("batch_size")
         groups: Any = own.groupby(["gpus", "strategy"])
         for (gpus, strategy), rows in groups:
             heading = f"{configuration(str(recipe), strategy)}, {fmt.gpus(gpus)}"
+            heading += f", {factor} times enlarged" * (factor > 1)
             bars = [_epoch(row, factor * FULL / whole) for row in rows_of(rows)]
-            found.append(Group(heading, bars, enlarged))
-            enlarged = ""
+            found.append(Group(heading, bars))
     return found
 
 
 def _epoch(row: Any, scale: float) -> Bar:
     """Return the bar of one row's epoch; `scale` is the width of one second in %."""
-    shares = {name: max(0.0, np.nan_to_num(getattr(row, name))) for name in PARTS}
-    widths = [scale * share * row.epoch_seconds for share in shares.values()]
-    over, most = max(0.0, float(sum(widths) - 1.02 * FULL)), widths.index(max(widths))
-    widths[most] -= over
-    made = []
-    for kind, (name, share) in enumerate(shares.items()):
-        seconds, width = fmt.significant(share * row.epoch_seconds, 2), round(widths[kind], 2)
-        number, words = seconds * bool(width > 7), SHORT[name] * bool(width > 16)
+    parts = []
+    for kind, name in enumerate(PARTS, 1):
+        share = max(0.0, np.nan_to_num(getattr(row, name)))
+        width = round(float(scale * share * row.epoch_seconds), 2)
+        seconds = fmt.significant(share * row.epoch_seconds, 2)
         title = f"{PARTS[name]}: {fmt.percent(share)}, {seconds} s"
         shown = figure("", row, name, getattr(row, name))
-        part = f"{kind + 1}{' cut' * (kind == most and over > 0)}"
-        made.append(Part(part, 0, width, number, title, shown.attributes, words))
-    total = fmt.seconds(row.epoch_seconds) + ", cut" * (over > 0)
-    return Bar(f"b = {row.batch_size:g}", made, total, f"#{cell_id(row)}")
+        parts.append(Part(kind, 0, width, seconds * (width > 7), title, shown.attributes))
+    return Bar(f"b = {row.batch_size:g}", parts, fmt.seconds(row.epoch_seconds), f"#{cell_id(row)}")
 
 
 def kernels(tables: StudyTables) -> list[Group]:
@@ -122,10 +107,7 @@ def kernels(tables: StudyTables) -> list[Group]:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return bars of one traced step per recipe and strategy, all on one scale.
-
-    The step is of the most GPUs, and of the b nearest to 128.
-    """
+    """Return bars of one traced step per recipe and strategy: on most GPUs, at b nearest to 128."""
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     far = np.abs(np.log(cells["batch_size"].astype(float) / REFERENCE_BATCH))
     for row in rows_of(cells.assign(far=far).sort_values(["gpus", "far"], ascending=[False, True])):

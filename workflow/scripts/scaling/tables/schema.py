@@ -169,10 +169,15 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return table `name` with `rows`, sorted by configuration, seed, repeat, epoch if present."""
+    """Return table `name` with `rows`, sorted by configuration, seed, repeat, epoch if present.
+
+    Recipes keep the order of their first rows.
+    """
     table = frame(name, rows)
     order = [key for key in (*RUN_KEYS, "epoch") if key in table]
-    return table.sort_values(order, kind="stable", ignore_index=True)
+    recipes = pd.CategoricalDtype(table["recipe"].dropna().unique(), ordered=True)
+    table = table.astype({"recipe": recipes}).sort_values(order, kind="stable", ignore_index=True)
+    return table.astype({"recipe": object})
 
 
 def read(name: str, path: Path) -> pd.DataFrame:

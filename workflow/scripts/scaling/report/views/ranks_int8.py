@@ -1,7 +1,4 @@
-"""Tables about ranks (Q5 to Q7) and int8 quantization (Part B).
-
-Tables of scales follow the lab's steps, layer by layer, so that a calculator can check them.
-"""
+"""Tables about ranks (Q5 to Q7) and int8 quantization (Part B), whose steps are the lab's."""
 
 from functools import partial
 from typing import Any
@@ -9,13 +6,11 @@ from typing import Any
 import pandas as pd
 
 from scaling.config.scheme import MISTAKES, STAGES
-from scaling.core.numbers import data, percent, significant, times, whole_span, words
+from scaling.core.numbers import data, percent, significant, whole_span, words
 from scaling.report.quantities import count, define, fixed, whole
 from scaling.report.table import Column, View
 from scaling.tables.quantization import costs, difference, reach
 from scaling.tables.schema import StudyTables
-
-COST = "seeds int8_accuracy int8_difference agreement"
 
 
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
@@ -29,19 +24,11 @@ def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5
     return Column(head, name=name, text=fill)
 
 
-def bias(row: Any) -> str:
-    """Return a layer's largest bias in integer steps: `round(b × S) = …`; "no bias" if it is 0."""
-    factors = (significant(one, 5) for one in (row.largest_bias, row.accumulator_scale))
-    made = f"round({' × '.join(factors)}) = {fixed(row.bias_steps, 0)}"
-    return made if row.largest_bias else "no bias"
-
-
 define(
     set_epoch=Column("set_epoch", lambda called: "yes" if called else "no"),
     different=Column("different orders of a rank"),
     overlap=Column("images drawn by two ranks"),
     unseen=Column("images left out"),
-    way=Column("parallel mode", words),
     phase=Column("when", words),
     kind=Column("kind", words),
     bytes=Column("bytes", count),
@@ -68,7 +55,6 @@ define(
         lambda row: MISTAKES.get(row.mistake, ""),
     ),
     mistaken_accuracy=Column("accuracy, %", fixed, difference, "accuracy_percent"),
-    packed=Column("size", data, lambda row: times(row.compression), "packed_bytes"),
     weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
     weight_mean=formula("mean ± 3σ", "{} ± {}", "weight_mean weight_reach", digits=3),
     weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
@@ -80,7 +66,9 @@ define(
     accumulator_scale=formula("S", "{} × {} = {}", "weight_scale input_scale accumulator_scale"),
     output_scale=formula("o", "127 / ({} × {}) = {}", "accumulator_scale output_amax output_scale"),
     passed_scale=formula("next A", "{} × {} = {}", "accumulator_scale output_scale passed_scale"),
-    largest_bias=Column("of the largest b", text=bias),
+    largest_bias=formula(
+        "of the largest b", "round({} × {}) = {}", "largest_bias accumulator_scale bias_steps"
+    ),
     accumulator_bound=Column("largest accumulator", count),
 )
 
@@ -95,10 +83,11 @@ def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     return spans.agg(partial(whole_span, between="–")).assign(epoch=epochs).reset_index()
 
 
-def messages_of(known: pd.DataFrame) -> pd.DataFrame:
-    """Return numbers and bytes of messages in the last recorded step, by mode and content."""
-    last = known[known["step"] == known.groupby("way")["step"].transform("max")]
-    groups = last.groupby(["way", "phase", "kind", "content"], sort=False)
+def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
+    """Return numbers and bytes of messages in the last recorded DDP step, by content."""
+    known = study.collectives[study.collectives["way"] == "ddp"]
+    last = known[known["step"] == known["step"].max()]
+    groups = last.groupby(["phase", "kind", "content"], sort=False)
     found = groups.agg(messages=("bytes", "size"), bytes=("bytes", "sum")).reset_index()
     return found.assign(share_of_gradients=found["bytes"] / known["gradient_bytes"].max())
 
@@ -110,20 +99,6 @@ def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
     accuracies = modes["test_accuracy"].agg(lambda own: ", ".join(map(percent, own)))
     return found.assign(equal_parameters=equal, rank_accuracy=accuracies).reset_index()
-
-
-def stages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per stage of quantization, with accuracy and difference from float32."""
-    table = study.quantization
-    found = costs(table[table["stage"].isin(STAGES)])
-    compared = ["difference_points", "agreement_percent", "unclear"]
-    return found.assign(**found[compared].where(found["stage"] != STAGES[0]))
-
-
-def choices(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy loss and size of each variant without mistakes that is not in `STAGES`."""
-    table = study.quantization
-    return costs(table[table["mistake"].eq("") & ~table["stage"].isin(STAGES)])
 
 
 def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
@@ -171,7 +146,6 @@ STEPS = {
     "biases": ("5. Quantize biases: round(b · S)", "largest_bias accumulator_bound"),
 }
 """Titles and columns of the tables for the lab's steps, by name of the table."""
-MESSAGES = "messages bytes share_of_gradients"
 TABLES = {
     "Q5": [
         View(
@@ -187,15 +161,8 @@ TABLES = {
             "messages",
             "Messages of a DDP step",
             "content phase kind",
-            MESSAGES,
-            lambda study, _: messages_of(study.collectives[study.collectives["way"] == "ddp"]),
-        ),
-        View(
-            "all-messages",
-            "Messages of a step, by parallel mode",
-            "way phase kind content",
-            MESSAGES,
-            lambda study, _: messages_of(study.collectives),
+            "messages bytes share_of_gradients",
+            messages,
         ),
     ],
     "Q7": [
@@ -208,7 +175,13 @@ TABLES = {
         )
     ],
     "B": [
-        View("stages", "Accuracy by stage", "variant", COST, stages),
+        View(
+            "stages",
+            "Accuracy by stage",
+            "variant",
+            "seeds int8_accuracy int8_difference agreement",
+            lambda study, _: costs(study.quantization[study.quantization["stage"].isin(STAGES)]),
+        ),
         View(
             "mistakes",
             "Known mistakes beside the sound variant",
@@ -216,7 +189,6 @@ TABLES = {
             "seeds mistaken_accuracy revealed_by",
             lambda study, _: study.quantization_paired,
         ),
-        View("choices", "Fewer bits, and other choices", "variant", f"{COST} packed", choices),
         *(View(step, title, "layer", shown, ledger) for step, (title, shown) in STEPS.items()),
     ],
 }

@@ -38,6 +38,11 @@ def noted(cells: pd.DataFrame) -> Markup:
     return Markup("").join(texts)
 
 
+def all_or_none(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return all `rows`, with their status, if one has a value in `column`; else none."""
+    return rows if rows[column].notna().any() else rows[:0]
+
+
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
     """Return the note of Table 2: what the values mean, and their sum for the longest delay."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
@@ -61,23 +66,26 @@ def rule(rows: pd.DataFrame) -> str:
         text += " “Pays from”: the shortest training that these GPUs finish first, start-up "
         text += "included (to an accuracy: the whole run), against one GPU with the same global "
         text += "batch."
+    if (rows["startup_seconds"].isna() & rows["startup_cold_seconds"].notna()).any():
+        text += " Start-up is of runs that compile nothing; where it lacks, all runs compiled."
     if rows["guess"].eq(True).any():
         text += " Extrapolated rows have twice the measured GPUs at the same efficiency and cost."
     return text
 
 
 def rate(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 3: its formula, for the row with the largest share of the peak."""
-    for row in rows_of(cells[cells["utilization"] <= 1].nlargest(1, "utilization")):
+    """Return the note of Table 3: its formula for the largest share, and why one exceeds 100 %."""
+    for row in rows_of(cells.nlargest(1, "utilization")):
         n, sent = int(row.gpus), data(row.bytes_per_iteration)
         if row.strategy == "ddp":  # An all-reduce in a ring.
             sent = f"2 · ({n} − 1) / {n} · {data(row.bytes_per_iteration * n / (2 * (n - 1)))}"
         names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
         terms = (printed(row, name) for name in names)
-        return fill(
-            "{} · {} steps / {} s = {} GB/s, {}.",
-            *(sent, *terms, label(row)),
-        )
+        text = fill("{} · {} steps / {} s = {} GB/s, {}.", sent, *terms, label(row))
+        if row.utilization > 1:
+            text += " Above 100 %: in training, messages follow one another without a pause, or "
+            text += "all-reduces alone were slower at that moment."
+        return text
     return ""
 
 
@@ -97,20 +105,10 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     known = known.sort_values(["whole", "strategy"], ascending=[True, False])
     largest = known.drop_duplicates("recipe", keep="last")
     found = pd.concat([known[known["reference"].eq(True)], largest]).drop_duplicates(CELL_KEYS)
-    return found.sort_values(["recipe", "whole"]) if len(found) > 1 else found.iloc[:0]
-
-
-def peaks(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return peaks.csv with sizes of matrices and copies; of copies between GPUs only the peak."""
-    found = study.peaks
-    found = found[(found["quantity"] != "gpu_to_gpu_copy") | found["peak"]]
-    sizes = found["matrix_size"].map("{:g}".format).where(found["matrix_size"] > 0)
-    sizes = sizes.fillna(found["copy_bytes"].map(data))
-    return found.assign(size=sizes + found["state"].map({"sustained": ", sustained"}).fillna(""))
+    return found.sort_index() if len(found) > 1 else found.iloc[:0]
 
 
 TRAINING = "Time: of training alone, on batches that are in memory already."
-LEARNED = "epoch train_loss train_accuracy test_accuracy"
 TABLES = {
     "gpus": [
         View(
@@ -131,7 +129,7 @@ TABLES = {
             "training_seconds epoch_seconds loading_share",
             lambda _, cells: cells[cells["gpus"] == cells["gpus"].min()],
             across="recipe",
-            note=lambda cells: TRAINING if cells["training_seconds"].notna().any() else "",
+            note=lambda cells: TRAINING * bool(cells["training_seconds"].notna().any()),
         )
     ],
     "Q2": [
@@ -141,7 +139,7 @@ TABLES = {
             "speedup T(1, b) / T(N, b)",
             ON,
             "training_seconds training_speedup",
-            lambda _, cells: cells.dropna(subset="training_seconds"),
+            lambda _, cells: all_or_none(cells, "training_seconds"),
             across="batch_size",
             note=noted,
         ),
@@ -165,13 +163,6 @@ TABLES = {
             across="batch_size",
             note=sum_of_parts,
         ),
-        View(
-            "communication",
-            "Three measures of communication, seconds of an epoch",
-            CELL,
-            "delay_seconds exposed_seconds messages_seconds",
-            lambda study, _: study.communication,
-        ),
     ],
     "Q3.2": [
         View(
@@ -179,7 +170,7 @@ TABLES = {
             "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages",
             ON,
             "bandwidth_gb_per_s link_utilization",
-            lambda study, _: study.bandwidth.dropna(subset="bandwidth_gb_per_s"),
+            lambda study, _: all_or_none(study.bandwidth, "bandwidth_gb_per_s"),
             across="batch_size",
             note=rate,
         ),
@@ -198,15 +189,8 @@ TABLES = {
             "large-batch",
             "Q4.1. The reference and the largest batch, at the recipe's learning rate",
             CELL,
-            LEARNED,
+            "epoch train_loss train_accuracy test_accuracy",
             large_batch,
-        ),
-        View(
-            "accuracy",
-            "Accuracy of every configuration after as many epochs, at the recipe's learning rate",
-            CELL,
-            LEARNED,
-            lambda _, cells: cells.dropna(subset="test_accuracy"),
         ),
         View(
             "techniques",
@@ -230,7 +214,13 @@ TABLES = {
         )
     ],
     "limits": [
-        View("peaks", "What the machine reaches", "quantity precision size", "rate", peaks),
+        View(
+            "peaks",
+            "What the machine reaches",
+            "quantity precision state",
+            "rate",
+            lambda study, _: study.peaks[study.peaks["peak"]],
+        ),
         View("findings", "Warnings", CELL, "message", lambda study, _: study.audit),
     ],
 }
