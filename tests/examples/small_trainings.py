@@ -46,8 +46,8 @@ class Kept(Experiment):
         return super()._evaluate(trainer, model, data, epoch)
 
 
-def experiment(study=STUDY):
-    return Kept(study, images(), GLOBAL_BATCH, torch.device("cpu"))
+def experiment(study=STUDY, device="cpu"):
+    return Kept(study, images(), GLOBAL_BATCH, torch.device(device))
 
 
 def trained(run, made=None):

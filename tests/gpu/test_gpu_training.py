@@ -82,7 +82,6 @@ SCHEDULED = {"nesterov": True, "warmup_share": 0.2, "decay": "linear"}
     "options",
     [
         *({}, {"compile": True}, {"precision": "bf16"}, {"fused_norms": True}, SCHEDULED),
-        {"lars": 0.01, "label_smoothing": 0.1, "decay_batch_norm": False},
         *(SCHEDULED | {"muon": STEADY_RATE, "compile": compile} for compile in (False, True)),
         *({"global_batch": 52, "compile": compile} for compile in (False, True)),
     ],

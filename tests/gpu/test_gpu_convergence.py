@@ -1,0 +1,24 @@
+"""Captured updates of a technique equal launched ones. Skipped without a GPU."""
+
+import pytest
+import torch
+
+from examples.small_trainings import STUDY, distance, experiment, trained, with_options
+from scaling.training.step import DeviceStep
+
+pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+@pytest.mark.parametrize(
+    "option", [{"lars": 0.01}, {"label_smoothing": 0.1}, {"decay_batch_norm": False}]
+)
+def test_captured_update_equals_its_launches(gpus, option, monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+    run, study = with_options(**option), STUDY.model_copy(update={"gpus": gpus})
+    captured, epochs = trained(run, experiment(study, "cuda:0"))
+    monkeypatch.setattr(DeviceStep, "replays", False)
+    launched, expected = trained(run, experiment(study, "cuda:0"))
+    assert distance(captured, launched) < 1e-3
+    losses = [epoch["train_loss"] for epoch in epochs]
+    assert losses == pytest.approx([epoch["train_loss"] for epoch in expected], rel=1e-3)
