@@ -26,11 +26,11 @@ RUN = Run(3, RATES, RATES, STUDY.momentum, UpdateRule())
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
-def images():
-    """Return 44 images: two ranks with batches of 8 have a smaller last update in an epoch."""
-    pixels = np.random.default_rng(1).integers(0, 256, (44, 32, 32, 3), dtype=np.uint8)
-    labels = np.arange(44, dtype=np.int64) % 5
-    return ImageDataset(pixels, labels, pixels, labels, list("abcde"), MEAN, STD)
+def images(count=44, classes=5, side=32):
+    """Return noise. Of 44 images, two ranks with batches of 8 have a smaller last update."""
+    pixels = np.random.default_rng(1).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
+    labels = np.arange(count, dtype=np.int64) % classes
+    return ImageDataset(pixels, labels, pixels, labels, [*map(str, range(classes))], MEAN, STD)
 
 
 def with_options(**options):

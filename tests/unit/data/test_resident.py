@@ -4,17 +4,11 @@ import numpy as np
 import torch
 from torchvision import transforms
 
+from examples.small_trainings import MEAN, STD
+from examples.small_trainings import images as noise
 from scaling.data.batches import Images
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages, StreamedImages
-
-MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
-
-
-def images_of(count, side=32):
-    pixels = np.random.default_rng(1).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
-    labels = np.arange(count, dtype=np.int64)
-    return ImageDataset(pixels, labels, pixels, labels, [str(label) for label in labels], MEAN, STD)
 
 
 def resident(data, padding=4, flip=True, rank=0, ranks=1, kind=ResidentImages):
@@ -32,7 +26,7 @@ def places(count, **rank):
 
 
 def test_batches_equal_torchvisions_crop_flip_normalize():
-    data = images_of(40)
+    data = noise(40, 40)
     images = resident(data)
     images.draw(1)
     batch, labels = images.next_batch(40)
@@ -68,7 +62,7 @@ def test_ranks_draw_different_crops_and_flips():
 def test_ranks_share_every_image_of_an_epoch():
     seen = []
     for rank in range(3):
-        images = resident(images_of(13), rank=rank, ranks=3)
+        images = resident(noise(13, 13), rank=rank, ranks=3)
         images.draw(2)
         for size in (2, images.samples - 2):
             seen += images.next_batch(size)[1].tolist()
@@ -76,7 +70,7 @@ def test_ranks_share_every_image_of_an_epoch():
 
 
 def test_images_without_augmentation_are_only_normalized():
-    data = images_of(5)
+    data = noise(5, 5)
     images = resident(data, padding=0, flip=False)
     images.draw(1)
     batch, labels = images.next_batch(5)
@@ -89,7 +83,7 @@ def test_images_without_augmentation_are_only_normalized():
 
 def test_streamed_batches_are_the_resident_ones():
     resident_images, streamed = (
-        resident(images_of(26, side=12), padding=2, rank=1, ranks=2, kind=kind)
+        resident(noise(26, 26, side=12), padding=2, rank=1, ranks=2, kind=kind)
         for kind in (ResidentImages, StreamedImages)
     )
     # Whole batches, a smaller last one; then an epoch that is left before its end.
