@@ -140,8 +140,8 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
             if times[place] == ranks:
                 raise ValueError("each process has printed that before: number epochs on")
         except ValueError as error:
-            invalid = isinstance(error, ValidationError)
-            raise _refused(line, first_error(error) if invalid else str(error)) from error
+            why = first_error(error) if isinstance(error, ValidationError) else str(error)
+            raise _refused(line, why) from error
         times[place] += 1
         last = max(last, place)
         row = printed.model_dump() | {"end": now}
