@@ -59,16 +59,11 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
     """Raise UserError if jobs on `wanted` devices cannot run here or exceed `granted` devices."""
     machine, cells, on = config["machine"], grid.of(config), config["parts"]
-    names = {cell.recipe for cell in cells}
-    tried = {one["recipe"] for one in config["convergence"]["recipes"] if "accuracy" in on}
-    timed, all_used = (
-        {name: options for name, options in config["recipes"].items() if name in used}
-        for used in (names, names | tried)
-    )
+    timed = {cell.recipe: config["recipes"][cell.recipe] for cell in cells}
     device = environment.resolve_device(config["device"])
     messages = [
         *unsupported(device, {cell.strategy for cell in cells if cell.gpus > 1}, timed, wanted),
-        *need_newer_gpu(device, all_used),
+        *need_newer_gpu(device, config["recipes"]),
     ]
     per_node, threads = machine["gpus_per_node"], machine["cpu_threads"]
     there, what = len(environment.visible_gpus()), "GPUs"
