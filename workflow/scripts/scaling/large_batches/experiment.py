@@ -1,7 +1,6 @@
-"""Train each technique at each global batch: a rate sweep, then all seeds at the best rate.
+"""Train a technique at a global batch: a sweep of learning rates, then all seeds at the best rate.
 
-The best rate has the lowest loss on a validation set held out of the training set (without one, the
-lowest training loss); the test set decides nothing. Runs with equal options are trained once.
+The best rate has the lowest validation loss, or without a validation set the lowest training loss.
 """
 
 import math
@@ -74,10 +73,9 @@ class Experiment:
         return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
     def _result(self, name: str, technique: Technique) -> Result:
-        """Return the first seed's run for each factor, and runs of all seeds at the best factor.
+        """Return a run of the first seed for each factor, and runs of all seeds at the best factor.
 
-        Factors include those that `next_factor` adds. `at_edge` is True if the best factor is the
-        smallest or largest of several.
+        `at_edge` is True if the best factor is the smallest or largest of several.
         """
         study, sweep = self.study, Sweep()
         held_out = study.held_out_images > 0
@@ -114,10 +112,10 @@ class Experiment:
         return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **result}
 
     def _train(self, run: Run) -> Result:
-        """Train until the run ends or diverges, and return its record.
+        """Train until the run ends or a loss is not finite; return its metrics after each epoch.
 
-        `diverged` is "not finite" after a loss that was not finite; "at chance" if the last
-        training loss is at least ln(classes), the loss of a constant prediction; else "".
+        `diverged` is "not finite", "at chance" (the last training loss is at least ln(classes), the
+        loss of a constant prediction), or "".
         """
         started, data, kind = time.perf_counter(), self.dataset, "test"
         if run.held_out:

@@ -28,11 +28,11 @@ class Study(LargeBatches, Sgd):
 
 @dataclass(frozen=True)
 class Run:
-    """All options that determine a run's result at a global batch, besides those of the study.
+    """Options of a run at a global batch.
 
-    `rates` has one learning rate per update (Muon's, if used), `rest` the rates of parameters that
-    SGD updates in place of Muon. `rule` omits the options in `OF_THE_RATES`. If `held_out`, the run
-    is evaluated on a validation set that is held out of training.
+    `rates` has one learning rate per update (of Muon, if used), `rest` the rates of parameters that
+    SGD updates beside Muon. `rule` omits the options in `OF_THE_RATES`. If `held_out`, a validation
+    set is held out of training, and the run is evaluated on it.
     """
 
     seed: int
@@ -54,8 +54,7 @@ def run_of(
 ) -> Run:
     """Return the run of `technique` at `factor` times its peak learning rate.
 
-    Warm-up epochs apply only if the peak is above the rate at the reference batch. If `held_out`,
-    the run is evaluated on a validation set.
+    Warm-up epochs apply only if the peak is above the rate at the reference batch.
     """
     per_epoch, scale = math.ceil(train_images / global_batch), global_batch / study.reference_batch
     updates = per_epoch * study.epochs
@@ -91,9 +90,9 @@ def choose(losses_by_factor: Mapping[float, float | None]) -> float:
 def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
     """Return the factor that a sweep tries next, or None if the sweep is complete.
 
-    If the best is the smallest factor, or no loss is finite, the next is half of the smallest; if
-    the best is the largest, twice the largest. Else it is the geometric mean of the best and a
-    neighbour more than a factor of 2 away, if there is one.
+    It is half the smallest factor if that is the best or no loss is finite, twice the largest if
+    that is the best, or else the geometric mean of the best and a neighbour that differs from it by
+    more than a factor of 2.
     """
     tried, best = sorted(losses_by_factor), choose(losses_by_factor)
     if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):

@@ -41,8 +41,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return accuracy, bytes and layers of a quantized copy of `network`.
 
-    The `chosen` training images calibrate the copy, unless a mistake in `scheme` replaces them;
-    `training_checksum` is the checksum of `chosen`. If `counted`, the record has histograms.
+    The training images `chosen` calibrate the copy, unless a mistake of `scheme` replaces them. If
+    `counted`, histograms are returned too.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -94,11 +94,11 @@ def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
-    """Return the scales and bounds of one integer layer; with scales per channel, of channel 0.
+    """Return the scales and bounds of an integer layer; with scales per channel, of channel 0.
 
-    Scales are integer levels per unit of the float value, except `output_scale`, which multiplies
-    the accumulator. `top_step` = S · o · max is the level of the `largest` output. `bias_steps` is
-    the quantized `largest_bias`, `bias_error_steps` the largest |quantized bias - S · float bias|.
+    `output_scale` multiplies the accumulator; other scales are levels per unit of the float value.
+    `top_step` = S · o · max is the level of the `largest` output. `bias_steps` is the quantized
+    `largest_bias`, `bias_error_steps` the largest |quantized bias - S · float bias|.
     """
     assert floats.bias is not None
     bias, factor = floats.bias.double(), layer.factor
@@ -121,9 +121,8 @@ def distributions(
 ) -> list[dict[str, Any]]:
     """Return histograms of each layer's weights, and of its outputs before and after ReLU.
 
-    `quantized` is the integer copy of `network`. A bin is one level wide and centred on the level,
-    so that a float is in the bin of the level to which it is rounded. `scale` is in levels per
-    unit. The k `counts` lie between k + 1 `bin_edges`, in the unit of the floats.
+    `quantized` is the integer copy of `network`. A bin is one level wide, with the level in its
+    middle; `scale` is in levels per unit. `bin_edges` are in the unit of the floats.
     """
     counters: dict[tuple[str, str, float], dict[str, Counter[int]]] = {}
 

@@ -40,8 +40,8 @@ def start(options: Plan, folder: Path) -> None:
 def run(plan: Plan, log_folder: Path) -> None:
     """Run the experiments as one rank; the first rank writes the results to `log_folder`.
 
-    If there are several processes, they train, and record the messages of `plan.modes`. If there is
-    one, it records only DataParallel's messages.
+    Several processes train, and record the messages of `plan.modes`. A single process records the
+    messages of DataParallel.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):
@@ -68,7 +68,7 @@ def run(plan: Plan, log_folder: Path) -> None:
 
 
 def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> Eager:
-    """Return a trainer of the plan's model, whose initial weights depend on the training's seed."""
+    """Return a trainer of the plan's model; the training's seed draws its initial weights."""
     spec = plan.spec_of(training)
     torch.manual_seed(training.seed)
     model = build(spec.model, len(dataset.classes)).to(rank.device)
@@ -83,11 +83,10 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
-    """Run a training and return a comparison of its ranks, which is the same on all ranks.
+    """Run a training, and return a comparison of its ranks, which is the same on all ranks.
 
-    `epochs` has an EpochResult per epoch and rank; `orders` has the rows of `orders_of` per epoch;
-    `ranks` has test loss and accuracy of each rank's model, and SHA-256 of its parameters and
-    buffers; `drift` compares the running variances of batch norms over ranks.
+    `epochs` has an EpochResult per epoch and rank, `orders` the rows of `orders_of` per epoch.
+    `ranks` has each rank's test loss, test accuracy, and SHA-256 of its parameters and buffers.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -117,10 +116,10 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
 
 
 def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
-    """Return maximum and mean, over channels, of the range of running variances over ranks.
+    """Return the maximum and mean over channels of (max - min) / mean of a variance over `ranks`.
 
-    A range is relative: (max - min) / mean over `ranks`. Channels with mean 0 are left out. A value
-    is 0 if no channel is left, and None if it is not finite, as after a diverged training.
+    Channels with mean 0 are left out. A value is 0 if no channel is left, and None if it is not
+    finite.
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
     apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
@@ -129,12 +128,11 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 
 
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
-    """Return one row per rank, about its order of images in one epoch.
+    """Return a row per rank on its order of images in an epoch; `images` is their number.
 
-    `samples` is the number of indexes, `order_sha256` a hash of them as little-endian int64, and
-    `overlap` the largest number of distinct images shared with one other rank. Equal in all rows
-    are `unseen`, the number of `images` that no rank draws, and `repeated`, the number of repeated
-    draws.
+    `samples` is the number of indexes, `order_sha256` their hash as little-endian int64, and
+    `overlap` the largest number of images shared with another rank. `unseen` is the number of
+    images that no rank draws, `repeated` the number of repeated draws of all ranks.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)

@@ -133,11 +133,9 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
     utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022, arXiv:2204.02311,
     section 4.1), with the peak of its machines at its precision. `idle_share` is 1 − busy seconds /
-    epoch. Utilization and these shares add up to 1: `loading_share`; `exposed_share` =
-    `exposed_seconds` / epoch; `slower_share`, compute kernels minus utilization;
-    `idle_besides_share` = `idle_share` − `loading_share`; and the rest, which is `waiting_share`
-    (messages that wait) or, without a trace, `unknown_share`. `slower_share` and
-    `idle_besides_share` are at most what the shares before them leave.
+    epoch. Utilization, `loading_share`, `exposed_share`, `slower_share` (compute kernels minus
+    utilization), `idle_besides_share` (`idle_share` − `loading_share`) and the rest add up to 1.
+    The rest is `waiting_share` (messages that wait) or, without a trace, `unknown_share`.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]

@@ -57,9 +57,10 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return seconds, work and rate of kernels in a step, per configuration and kernel class.
 
-    The `seconds` add up to the step. While the class runs, `rate` is FLOP/s of matrix products,
-    else B/s. `reached` is `rate` / limit; the limit is the peak, or the rate of copies within a
-    device. The sum of `least_seconds`, the times at the limit, is a lower bound of the step.
+    The `seconds` add up to the step. `rate` is FLOP/s for matrix products and B/s for others, over
+    the seconds in which the class runs. `reached` is `rate` / limit; the limit is the peak rate of
+    products, or of copies within a device. `least_seconds` are at the limit: their sum is a lower
+    bound of the step.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -96,11 +97,10 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 def costs(seeds: Seeds) -> dict[str, Any]:
     """Return a configuration's FLOPs per image, memory, drift, start-up times and other costs.
 
-    `power_capped_share` is the share of measured epochs at the power limit, of the most limited
-    GPU. `startup_seconds` is from runs that compiled nothing. `switches` are options enabled in all
-    runs, `message_bytes` the sizes of a step's gradient messages (None if runs differ).
-    `rank_step_seconds` is the median step, over runs and ranks, that a command's client timed, with
-    the fastest and the slowest rank's.
+    `power_capped_share` is the share of measured epochs that the most limited GPU spent at its
+    power limit. `startup_seconds` is of runs that compiled nothing. `switches` are options enabled
+    in all runs. `message_bytes` are the sizes of a step's gradient messages, None if runs differ.
+    `rank_step_seconds` is the median over ranks of a step that a command's client timed.
     """
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]

@@ -88,8 +88,7 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 def quantization_paired(documents: list[Row]) -> pd.DataFrame:
     """Return a row per variant with a mistake, compared image by image with the correct variant.
 
-    Only seeds that both variants have are compared; variants without such a seed are left out.
-    `revealed_by` lists the signs of the mistake in any seed.
+    Only seeds of both variants are compared. `revealed_by` lists the signs of the mistake.
     """
     rows = []
     for name, same in _by(documents, "variant").items():
