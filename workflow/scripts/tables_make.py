@@ -14,14 +14,7 @@ from scaling.core.grid import CELL_KEYS, expand
 from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
 from scaling.core.records.run import RUN, TECHNIQUE
 from scaling.registry.entries import SYNTHETIC
-from scaling.tables import measurements, quantization, schema, synchronization, work
-from scaling.tables.accuracy import (
-    accuracy,
-    convergence,
-    means,
-    remedies,
-    trained_to_accuracy,
-)
+from scaling.tables import accuracy, measurements, quantization, schema, synchronization, work
 from scaling.tables.epoch_parts import audit, bandwidth, communication, utilization
 from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
@@ -49,7 +42,7 @@ def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]
     If not `learned` (random images), loss and accuracy are left out; they are means over seeds.
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
-    found = {**tables.found, "learning": means(tables) if learned else pd.DataFrame()}
+    found = {**tables.found, "learning": accuracy.means(tables) if learned else pd.DataFrame()}
     for table, quantities in RESULTS.items():
         for row in found[table].to_dict("records"):
             cell = {key: row[key] for key in CELL_KEYS}
@@ -80,7 +73,7 @@ def of_runs(
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
-    found["accuracy"] = accuracy([run for run in runs if not run[0].repeat])
+    found["accuracy"] = accuracy.accuracy([run for run in runs if not run[0].repeat])
     found |= {make.__name__: make(records[make.__name__]) for make in OF_MACHINE}
     # Each of the next tables is derived from those before it.
     tables = schema.StudyTables(study, found)
@@ -133,11 +126,11 @@ def main(
         text = next(filter(None, map(str.strip, printed)), "")
         files.write_text(tables / "topology.txt", f"\t{text}\n" if text else "")
     if techniques := read["convergence"]:
-        found["convergence"] = convergence(techniques)
-        found["remedies"] = remedies(found["convergence"], margin)
+        found["convergence"] = accuracy.convergence(techniques)
+        found["remedies"] = accuracy.remedies(found["convergence"], margin)
     if trainings := read["full_trainings"]:
         name_machines(trainings)
-        found["trained_to_accuracy"] = trained_to_accuracy(trainings, target)
+        found["trained_to_accuracy"] = accuracy.trained_to_accuracy(trainings, target)
     for module in (synchronization, quantization):
         kind = module.__name__.rpartition(".")[2]
         names = [name for name, own in schema.TABLES.items() if own.records == kind]

@@ -15,18 +15,8 @@ from torch.optim.swa_utils import update_bn
 from scaling.core.grid import Cell
 from scaling.core.training_options import Model, Sgd
 from scaling.data.dataset import ImageDataset
-from scaling.large_batches.plan import (
-    AT_CHANCE,
-    NOT_FINITE,
-    Result,
-    Run,
-    Study,
-    Sweep,
-    choose,
-    losses,
-    next_factor,
-    run_of,
-)
+from scaling.large_batches import plan
+from scaling.large_batches.plan import Result, Run, Study
 from scaling.launch.outcome import classify, first_sentence
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
@@ -77,16 +67,16 @@ class Experiment:
 
         `at_edge` is True if the best factor is the smallest or largest of several.
         """
-        study, sweep = self.study, Sweep()
+        study, sweep = self.study, plan.Sweep()
         held_out = study.held_out_images > 0
         wanted = list(technique.factors or study.factors)
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
             factor = wanted.pop(0)
             sweep[factor] = self._run(name, technique, factor, study.seeds[0], held_out)
-            if not wanted and more and (following := next_factor(losses(sweep))):
+            if not wanted and more and (following := plan.next_factor(plan.losses(sweep))):
                 wanted, more = [following], more - 1
-        factors, best = sorted(sweep), choose(losses(sweep))
+        factors, best = sorted(sweep), plan.choose(plan.losses(sweep))
         seeds = study.seeds[0 if held_out else 1 :]
         runs = [sweep[factor] for factor in factors]
         runs += [self._run(name, technique, best, seed) for seed in seeds]
@@ -104,7 +94,7 @@ class Experiment:
     ) -> Result:
         """Train a run, print its last epoch, and return its result."""
         images = self._images(held_out)
-        run = run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
+        run = plan.run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
         result = self._train(run)
         about = f"{name}, global batch {self.global_batch}, factor {factor:g}, seed {seed}"
         ended = f"{result['epochs'][-1]} {result['diverged']} {result['seconds']:.2f} s"
@@ -134,14 +124,14 @@ class Experiment:
             metrics |= {f"{kind}_{of}": tested[f"test_{of}"] for of in ("loss", "accuracy")}
             if None in metrics.values():
                 metrics |= {"train_accuracy": None, f"{kind}_accuracy": None}
-                diverged = NOT_FINITE
+                diverged = plan.NOT_FINITE
             updates = number * len(run.rates) // epochs
             rows.append({"epoch": number, "updates": updates, **metrics})
             if diverged:
                 break
         trainer.close()
         if not diverged and rows[-1]["train_loss"] >= math.log(classes):
-            diverged = AT_CHANCE
+            diverged = plan.AT_CHANCE
         return {
             "seed": run.seed,
             "updates": rows[-1]["updates"],

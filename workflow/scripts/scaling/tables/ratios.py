@@ -57,7 +57,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
-    """Return the options that a row's baseline on one GPU enabled, but the row did not."""
+    """Return the options that are on in a row's baseline on one GPU, but not in the row."""
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)
@@ -71,17 +71,14 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     `ratio` is time a / time b, by the model of noise or, if `pairs`, from pairs of runs with equal
     seed and repeat. `verdict` is about b. Configurations without any time are left out.
     """
-    sides = {"a": a, "b": b}
-    tables = [_sided(study, side) for side, study in sides.items()]
-    table = tables[0].merge(tables[1], how="outer", on=CELL_KEYS)
-    ran = pd.concat([study.provenance.assign(side=side) for side, study in sides.items()])
-    noise, known = Noise(ran, TIMES[0], [*CELL_KEYS, "side"]), {}
-    rows = {side: table[CELL_KEYS].assign(side=side) for side in sides}
+    ran = pd.concat([a.provenance.assign(side="a"), b.provenance.assign(side="b")])
+    noise = Noise(ran, TIMES[0], [*CELL_KEYS, "side"])
+    table = _sided(a, "a").merge(_sided(b, "b"), how="outer", on=CELL_KEYS)
+    rows = {side: table[CELL_KEYS].assign(side=side) for side in "ab"}
     for side, cells in rows.items():
-        times = noise.times(cells)
         names = [f"{side}_epoch_seconds{end}" for end in ("", "_low", "_high")]
-        table[[*names, f"{side}_runs"]] = times[["value", *ENDS, "runs"]]
-        known[side] = times["value"].notna()
+        table[[*names, f"{side}_runs"]] = noise.times(cells)[["value", *ENDS, "runs"]]
+    known = {side: table[f"{side}_epoch_seconds"].notna() for side in "ab"}
     work, both = factor(table, "a_", "b_"), known["a"] & known["b"]
     ratios = _of_pairs(ran, table, work) if pairs else noise.ratios(rows["a"], rows["b"], work)
     other = (work == 1) & (table["a_samples"] - table["b_samples"]).fillna(0).ne(0)

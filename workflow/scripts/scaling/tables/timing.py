@@ -198,14 +198,13 @@ def in_words(training: dict[str, Any]) -> dict[str, Any]:
     flip = "random" if training["horizontal_flip"] else "no"
     options = training["recipe_applied"] or training["recipe_options"]
     options = options | {"notes": "; ".join(options.get("notes", []))}
-    parts = training["micro_batches"]
     text = (
         f"SGD, learning rate {training['learning_rate']:g}, momentum {training['momentum']:g}, "
         f"weight decay {training['weight_decay']:g}; random crop with {training['crop_padding']} "
         f"pixels of padding, {flip} horizontal flip. Epochs: {training['warmup_epochs']} to warm "
         f"up, at least {training['measured_epochs']} measured"
     )
-    return {
-        "training": text + (f"; each update of {parts} micro-batches" if parts > 1 else ""),
-        "recipe_options": ", ".join(f"{name} {one}" for name, one in options.items() if one != ""),
-    }
+    if (parts := training["micro_batches"]) > 1:
+        text += f"; each update of {parts} micro-batches"
+    shown = ", ".join(f"{name} {one}" for name, one in options.items() if one != "")
+    return {"training": text, "recipe_options": shown}
