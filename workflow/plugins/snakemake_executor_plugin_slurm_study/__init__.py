@@ -132,7 +132,7 @@ class Executor(slurm.Executor):
                 yield job
 
     def _report(self, job: Any, state: str, reason: str) -> None:
-        """Report a job that has ended; if srun could not start its step, resubmit it once."""
+        """Report a job that has ended, or submit it once more if srun could not start its step."""
         log, outputs = job.aux["slurm_logfile"], [Path(output) for output in job.job.output]
         # What a job wrote in this run counts, whatever became of it then.
         written = all(path.exists() and path.stat().st_mtime > self._begun for path in outputs)
@@ -153,7 +153,7 @@ class Executor(slurm.Executor):
             self.report_job_error(job, msg="\n".join(errors), aux_logs=[str(log)])
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
-        """Return each job's state and reason, None if Slurm does not answer; log what is new."""
+        """Return the state of each job and its reason, and log changes; None without an answer."""
         try:
             known = queue("%r")
         except WorkflowError as error:
@@ -177,7 +177,7 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return (state, `column`) of squeue by job id, for all jobs of this user, also ended ones."""
+    """Return the state and `column` in squeue of all jobs of this user, by id; some have ended."""
     options = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
     lines = answer("squeue", "--noheader", *options).splitlines()
     rows = (line.split("|", 2 + column.count("|")) for line in lines)

@@ -57,7 +57,7 @@ def requested(config: dict[str, Any]) -> dict[str, Any]:
 def _requested(config: dict[str, Any]) -> Configuration:
     """Return the configuration with all defaults; UserError for wrong keys and types.
 
-    Without `scaling` and `proofs` in `parts`, `grid.gpus` is replaced by the GPUs of other parts.
+    If no part uses the grid, its `gpus` become those of the parts that train.
     """
     known = Configuration.of(config)
     requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
@@ -75,13 +75,13 @@ def _requested(config: dict[str, Any]) -> Configuration:
 
 
 def _needs_images(known: Configuration) -> bool:
-    """Return whether any job trains on the dataset's images, unlike a user's own command."""
+    """Return whether a job trains on the images of the dataset. A user's command does not."""
     of_engines = [name for name, options in _trained(known).items() if "command" not in options]
     return bool(of_engines) or known.parts != ["scaling"]
 
 
 def _trained(config: Configuration) -> dict[str, dict[str, Any]]:
-    """Return the recipes, by name, that the grid and the time-to-accuracy trainings use."""
+    """Return the recipes that the grid and the time-to-accuracy trainings use, by name."""
     used = config.grid.recipes if "scaling" in config.parts else []
     if "time_to_accuracy" in config.parts:
         used = [*used, config.time_to_accuracy.recipe]
@@ -229,7 +229,7 @@ def _duplicates(config: Configuration) -> Iterator[str]:
 
 
 def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the options of each technique in `convergence.recipes`, by the technique's name."""
+    """Return the options of each technique in `convergence.recipes`, by its name."""
     return {
         tried["name"]: of_technique(tried, config["recipes"][tried["recipe"]])
         for tried in config["convergence"]["recipes"]
@@ -244,7 +244,7 @@ def precision(config: Mapping[str, Any]) -> str:
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a technique's options that differ from defaults; `tried` overrides `recipe`."""
+    """Return the options of a technique that are not defaults. `tried` overrides `recipe`."""
     values = {**recipe, **tried}
     return {
         key: values[key]
@@ -273,7 +273,7 @@ def resolved(
 
 
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of recipe `name` merged with its bases'; ValueError for a mistake."""
+    """Return the options of a recipe and of its bases; ValueError for a mistake."""
     whole: dict[str, Any] = {}
     others, engines = list(recipes), ENGINES.names()
     while "engine" not in whole:

@@ -102,7 +102,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of study `name` in `studies`, or results/ if so named; else UserError."""
+    """Return the folder of the stored study `name`; for the name `results`, results/."""
     if name == RESULTS.name:
         return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
@@ -118,14 +118,14 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def dataset_folder(config: dict[str, Any]) -> Path:
-    """Return the folder of a study's prepared images, relative to the folder of all datasets."""
+    """Return the folder of a study's prepared images, below the folder of all datasets."""
     section = config["dataset"]
     size = section.get("image_size", 32)
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
 def has_runs(records: Path, repeat: str) -> bool:
-    """Return whether any run of a repeat has a record; `repeat` is "" or `/repeat~1` and so on."""
+    """Return whether a run of a repeat has a record. `repeat` is "", `/repeat~1` and so on."""
     return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
 
 
@@ -186,7 +186,7 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
 
 
 def own_files(folder: Path) -> set[Path]:
-    """Return paths of a study's files in `folder`, relative to `folder`; empty if it is missing."""
+    """Return the files in `folder` that belong to a study, as paths relative to it."""
     tops = [folder / name for name in [CONFIG, MANIFEST, *RECORDS]]
     paths = [path for top in tops for path in [top, *top.glob("**/*")] if path.is_file()]
     return {path.relative_to(folder) for path in paths}

@@ -39,7 +39,7 @@ def _can_be_started(command: str) -> str:
 
 
 def files(command: str) -> dict[str, str]:
-    """Return the SHA-256 of each existing file that is a word of the command, by path."""
+    """Return the SHA-256 of each file that a command names, by path."""
     # Path.is_file raises an error for a word that is longer than a name can be.
     named = [word for word in shlex.split(command) if os.path.isfile(word)]  # noqa: PTH113
     return {word: hashlib.sha256(Path(word).read_bytes()).hexdigest() for word in named}
@@ -47,7 +47,7 @@ def files(command: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine: a trainer class, its options, and the strategies and devices they allow."""
+    """An engine: its trainer and its options, with the strategies and devices that these allow."""
 
     name: str
     trainer: Reference
