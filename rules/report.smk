@@ -33,7 +33,6 @@ rule tables_make:
             grid=grid.section(config) if HAS_RUNS else {},
             recipes=[*config["recipes"]],
             runs=f"{RECORDS}/runs",
-            partial=config["partial"],
             per_gpu_hour=config["cost"]["per_gpu_hour"],
             commands=JOBS.commands,
             margin=config["convergence"]["accuracy_margin"],

@@ -62,7 +62,7 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
     folder = Path(place) if there else stored.find(Path("studies"), place)
     try:
         config = stored.read(folder)
-        runs = read_runs(grid.of(config), folder / "runs", partial=True)
+        runs = read_runs(grid.of(config), folder / "runs")
         keys = pd.json_normalize({key: config[key] for key in config if key not in UNTIMED}).iloc[0]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         path = folder / stored.CONFIG

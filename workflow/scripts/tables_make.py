@@ -94,7 +94,6 @@ def main(
     grid: dict[str, Any] = {},  # noqa: B006
     recipes: tuple[str, ...] = (),
     runs: Path = Path("runs"),
-    partial: bool = False,
     per_gpu_hour: float | None = None,
     commands: dict[str, Any] = {},  # noqa: B006
     margin: float = 0.0,
@@ -102,10 +101,9 @@ def main(
 ) -> None:
     """Write the tables of the `grid`, if there is one, and of all other `records`, by kind.
 
-    Rows are in the order of `recipes`. If `partial`, runs may lack records. `per_gpu_hour` is the
-    price of a GPU hour. `commands` are recipes with a user's command. `margin` is the accuracy loss
-    that claims ignore, `target` the accuracy of time-to-accuracy trainings. If `source` is
-    synthetic, accuracy is not judged.
+    Rows are in the order of `recipes`. `per_gpu_hour` is the price of a GPU hour. `commands` are
+    recipes with a user's command. `margin` is the accuracy loss that claims ignore, `target` the
+    accuracy of time-to-accuracy trainings. If `source` is synthetic, accuracy is not judged.
     """
     learned = source != SYNTHETIC.name
     read: dict[str, list[Any]]
@@ -114,7 +112,7 @@ def main(
     found: dict[str, pd.DataFrame] = {}
     if grid:
         cells = sorted(expand(**grid), key=lambda cell: [*recipes, cell.recipe].index(cell.recipe))
-        of_cells = read_runs(cells, runs, partial)
+        of_cells = read_runs(cells, runs)
         documents = [one for _, one in of_cells if one]
         documents += chain(read["interconnect"], read["peaks"], read["machine"])
         name_machines(documents)

@@ -5,7 +5,6 @@ import pytest
 import tables_make
 from examples.records import epochs, record, save
 from scaling.core import files, grid
-from scaling.core.errors import UserError
 from scaling.core.records.experiments import PEAKS as PEAK_RATES
 from scaling.tables import schema
 
@@ -29,12 +28,8 @@ def test_partial_study_may_lack_records(tmp_path):
         timed = epochs(cell, *(SECONDS[cell.gpus] + off for off in (0.1, 0, -0.1)))
         ended = {"status": "oom", "message": "no room"} if cell.batch_size == 8192 else {}
         save(tmp_path / "runs", record(cell, [] if ended else timed, **ended))
-    where = "plain/ddp, 4 GPUs, batch 128 per GPU, seed 0: see logs/train_run/recipe~plain/.*.log, "
-    with pytest.raises(UserError, match=f"^2 of 8 runs have no record, the first is {where}run"):
-        tables(tmp_path)
-    assert not (tmp_path / "tables").exists()
     records = {"peaks": [tmp_path / "peaks.json"]}
-    table = tables(tmp_path, partial=True, per_gpu_hour=3.6, records=records)
+    table = tables(tmp_path, per_gpu_hour=3.6, records=records)
     assert table("timing").message[2] == "2 of 2 runs have no record"
     for name in ("timing", "speedup", "utilization"):
         assert table(name).status.tolist() == ["ok", "oom", "missing", "oom"]

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from scaling.core.errors import UserError
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.core.records.kind import Role
 from scaling.core.records.run import RUN, RunRecord
@@ -32,16 +31,10 @@ _OVER_RANKS = dict.fromkeys(("seconds", "loader_seconds", "power_capped_seconds"
 _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 
-def read_runs(cells: list[Cell], folder: Path, partial: bool) -> list[Run]:
-    """Return all runs with records in `folder`; a missing one is a UserError unless `partial`."""
+def read_runs(cells: list[Cell], folder: Path) -> list[Run]:
+    """Return all runs, with their records in `folder`."""
     paths = [cell.record_path(folder) for cell in cells]
     records = [RUN.read(path) if path.exists() else None for path in paths]
-    absent = [cell for cell, record in zip(cells, records, strict=True) if record is None]
-    if absent and not partial:
-        raise UserError(
-            f"{len(absent)} of {len(cells)} runs have no record, the first is {absent[0]}: "
-            f"see {absent[0].log_path(Path('logs'))}, run them again, or pass --partial"
-        )
     return list(zip(cells, records, strict=True))
 
 
