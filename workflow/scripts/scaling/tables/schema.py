@@ -175,7 +175,7 @@ def arrange(name: str, rows: Any) -> pd.DataFrame:
     """
     table = frame(name, rows)
     order = [key for key in (*RUN_KEYS, "epoch") if key in table]
-    recipes = pd.CategoricalDtype(table["recipe"].dropna().unique(), ordered=True)
+    recipes = pd.CategoricalDtype([*table["recipe"].dropna().unique()], ordered=True)
     table = table.astype({"recipe": recipes}).sort_values(order, kind="stable", ignore_index=True)
     return table.astype({"recipe": object})
 
