@@ -77,7 +77,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return whether measured epochs, each timed on its slowest rank, are steady (`drift`)."""
+    """Return `drift` and `settled` of the measured epochs. An epoch has its slowest rank's time."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

@@ -90,7 +90,7 @@ class Manifest(ShapedDataset):
 
 @closed
 class OwnData(TypedDict):
-    """The dataset of a user's own command, which the study does not know."""
+    """The dataset of a user's own command. Only its manifest has `origin`."""
 
     source: Literal["own"]
     origin: NotRequired[str]

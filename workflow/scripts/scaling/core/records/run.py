@@ -66,7 +66,7 @@ class Energy(TypedDict):
 
 
 class Model(TypedDict):
-    """The model. `parameters_sha256` has a hash of the final weights for each rank."""
+    """The model and its costs. `parameters_sha256` has a hash of the final weights of each rank."""
 
     name: str
     width: types.Positive
@@ -99,7 +99,7 @@ class Evaluation(TypedDict):
 
 
 class Memory(TypedDict):
-    """Peak bytes of each device, and bytes that one device has; on a CPU of processes and host."""
+    """Peak bytes of each device and bytes that one has; on a CPU of each process and the host."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]
