@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +85,14 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
     """Run a training, and return a comparison of its ranks, which is the same on all ranks.
 
-    `epochs` has an EpochResult per epoch and rank, `orders` the rows of `orders_of` per epoch.
-    `ranks` has each rank's test loss, test accuracy, and SHA-256 of its parameters and buffers.
+    `orders` has the rows of `orders_of` per epoch, `ranks` each rank's test loss, test accuracy,
+    and SHA-256 of its parameters and buffers.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
-    images, epochs, drawn = len(dataset.train_labels), [], []
+    images, drawn = len(dataset.train_labels), []
     for epoch in range(plan.epochs):
-        result = trainer.run_epoch(epoch if training.set_epoch else 0)
-        epochs += rank.gather({"epoch": epoch, "rank": rank.index, **asdict(result)})
+        trainer.run_epoch(epoch if training.set_epoch else 0)
         order = np.fromiter(trainer.sampler, dtype=np.int64)
         drawn += orders_of(rank.gather(order), images, epoch)
     model_of_rank = {
@@ -108,7 +107,6 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
         "buffers": training.buffers,
         "set_epoch": training.set_epoch,
         "seed": training.seed,
-        "epochs": epochs,
         "orders": drawn,
         "ranks": rank.gather(model_of_rank),
         "drift": drift(rank.gather(variances)),

@@ -79,7 +79,7 @@ def buffers(documents: list[dict[str, Any]]) -> pd.DataFrame:
                 first.setdefault(one["buffers"], one)
         for one in first.values():
             shared = {**one, "gpus": document["gpus"]}
-            shared["epochs"] = 1 + max(row["epoch"] for row in one["epochs"])
+            shared["epochs"] = 1 + max(row["epoch"] for row in one["orders"])
             shared |= {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
             rows += [{**shared, **rank} for rank in one["ranks"]]
     return schema.frame("buffers", rows)
