@@ -11,22 +11,14 @@ import yaml
 
 from scaling.core import files
 from scaling.core.grid import Cell
+from scaling.terminal import state
 from scaling.terminal.state import DurationEstimates
 
 STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
 
 
-def status():
-    """Return the output of `make status`."""
-    command = [sys.executable, "-m", "scaling.terminal.state"]
-    environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True
-    ).stdout
-
-
-def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch):
+def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(STORED / "runs/recipe~plain", "results/runs/recipe~plain")
     config = yaml.safe_load((STORED / "config.yaml").read_text())
@@ -48,8 +40,9 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch):
             files.write_text(log, text)
             if size == 128:
                 os.utime(log, (0, 0))
-        said = status()
+        state.main([])
         process.communicate(b"\n")
+    said = capsys.readouterr().out
     counts = "6 done, 2 oom, 1 failed, 2 waiting, 1 running"
     assert said.startswith(f"h100x2 (results/config.yaml), running, 8 of 12: {counts}; until ")
     rows = [line.split() for line in said.splitlines() if " plain " in line]
