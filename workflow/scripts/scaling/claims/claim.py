@@ -62,9 +62,8 @@ class Hypothesis:
     ) -> Claim:
         """Return the claim on configuration `about`: supported if `holds`, else refuted if `fails`.
 
-        `parts` are tuples (row, holds, fails); if their verdicts differ, the claim is "in part". If
-        a verdict is unclear, the sentence ends with `unclear` or, by default, with "needs" and
-        `more`.
+        `parts` are tuples (row, holds, fails); if their verdicts differ, the claim is "in part".
+        The sentence of an unclear verdict ends with `unclear` or, by default, "needs" and `more`.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:

@@ -171,8 +171,6 @@ PARTS = {
 NO_PEAK = (
     "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
 )
-WAITS_SHOWN = 0.05
-"""Minimum share of an epoch for which the answer mentions waits for ranks."""
 COMPUTED = ["utilization", "slower_share"]
 """Columns of utilization.csv with the shares in which kernels compute."""
 COMPUTING = Hypothesis(
@@ -207,8 +205,8 @@ def _largest(table: pd.DataFrame) -> str | None:
         most = str(median.idxmax())
         share = f"{span(rows['exposed_share'])}{' of an epoch' * (not texts)}"
         part = f"exposed messages take {share}"
-        if rows["waiting_share"].max() > WAITS_SHOWN:
-            part += f", waits for ranks up to {fmt.percent(rows['waiting_share'].max())}"
+        if (waits := rows["waiting_share"].max()) > 0.05:
+            part += f", waits for ranks up to {fmt.percent(waits)}"
         over = ", median over b" * (not texts)
         text = f"the largest part is {PARTS[most]} ({fmt.percent(median[most])}{over})"
         texts.append(f"With {name} {part}; {text}.")

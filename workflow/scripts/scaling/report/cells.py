@@ -18,17 +18,15 @@ from scaling.report.quantities import on
 from scaling.report.table import Column, named, of_cell, place, printed
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
-from scaling.tables.epoch_parts import of_machines
 from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
 LARGE_BYTES = 10_000
 """Larger files are compressed inside the page."""
 METRICS = named("epoch_seconds images_per_second test_accuracy peak_memory_bytes joules_per_image")
-HIGHER_IS_BETTER = ["images_per_second", "test_accuracy"]
 OF_TRAININGS = named("epochs reached test_accuracy training_seconds run_seconds joules speedup")
 FACTS = named(
-    "epoch_seconds training_seconds loading_share rank_step_seconds speedup efficiency machines_of"
+    "epoch_seconds training_seconds loading_share rank_step_seconds speedup efficiency"
     " test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message note"
 )
 
@@ -42,18 +40,7 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     for part in parts:
         new = part.columns.difference(found.columns)
         found = found.merge(part.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *new]], "left", CELL_KEYS)
-    found = found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
-    letters = machine_letters(tables.provenance)
-    where = of_machines(tables).groupby(CELL_KEYS)["machine"]
-    named_by = where.agg(lambda own: ", ".join(letters[name] for name in own))
-    return found.merge(named_by.rename("machines_of").reset_index(), how="left", on=CELL_KEYS)
-
-
-def machine_letters(provenance: pd.DataFrame) -> dict[str, str]:
-    """Return a letter for each machine, in order of first runs. After Z come `M26`, `M27` etc."""
-    ran = provenance[provenance["started"] != ""].sort_values("started", kind="stable")
-    names = [*dict.fromkeys([*ran["machine"], *provenance["machine"]])]
-    return {name: chr(65 + at) if at < 26 else f"M{at}" for at, name in enumerate(names)}
+    return found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
@@ -116,7 +103,10 @@ def cell_id(row: Any) -> str:
 
 def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
     """Return the page's map: printed values and ratings (0 to 1), by row name and batch size."""
-    ratings = {name: _rating(cells[name], name in HIGHER_IS_BETTER) for name in metrics(cells)}
+    ratings = {}
+    for name in metrics(cells):
+        more_is_better = name in ("images_per_second", "test_accuracy")
+        ratings[name] = cells[name].rank(pct=True, ascending=more_is_better).round(2)
     drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
     for row in rows_of(cells):
         known = [quantity for quantity in ratings if pd.notna(getattr(row, quantity))]
@@ -129,11 +119,6 @@ def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]
             + ["changing"] * (row.Index in drifts),
         }
     return rows
-
-
-def _rating(values: pd.Series, higher_is_better: bool) -> pd.Series:
-    """Return ratings of `values` by rank, 1 for the best."""
-    return values.rank(pct=True, ascending=higher_is_better).round(2)
 
 
 def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:

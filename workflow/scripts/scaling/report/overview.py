@@ -75,7 +75,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return the cards for which a study has data; [] if nothing was timed on a GPU."""
     if fastest(cells) is None or on_cpu(study.provenance):
         return []
-    first = [*_from_the_lab(study), *_throughput(cells), *_more_gpus(study, cells)]
+    first = [*_from_the_lab(study), *_throughput(cells), *_more_gpus(cells)]
     return [*first, _how_sure(study, cells), *_to_do(study, cells)]
 
 
@@ -138,7 +138,7 @@ def _scaled(cells: pd.DataFrame) -> list[Any]:
     return [next(rows_of(rows.sort_values(["far", "batch_size"]))) for rows in sizes]
 
 
-def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
+def _more_gpus(cells: pd.DataFrame) -> list[Card]:
     """Return [a card] on speedup and accuracy of the most efficient recipe and strategy, or []."""
     found = []
     for row in _scaled(cells):
@@ -150,9 +150,6 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
             ends = (printed(each, "test_accuracy") for each in (one, row))
             grown = " Accuracy with {} times the global batch: {}, not {}."
             text += fill(grown, int(row.gpus), *reversed([*ends]))
-        for whole in rows_of(trainings(study).dropna(subset="break_even")):
-            ratio = printed(whole, "fixed_global_batch_speedup")
-            text += fill(" Global batch {}: {}.", int(whole.global_batch), ratio)
         # Epochs of a command may differ in their samples.
         rated = row.unit and pd.notna(row.images_per_second)
         name, unit = ("images_per_second", f"{row.unit}/s") if rated else ("epoch_seconds", "s")

@@ -63,10 +63,9 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
-    """Return one row per machine: recipe `LAB` and the fastest other recipe on one GPU at b = 128.
+    """Return epoch times (s) per machine, one GPU, b = 128: of `LAB` and the fastest other recipe.
 
-    `lab` and `tuned` are epoch times in seconds, `factor` is their ratio, and `training` is the
-    ratio of training times.
+    `factor` is their ratio, and `training` the ratio of training times.
     """
     runs = study.provenance
     runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]

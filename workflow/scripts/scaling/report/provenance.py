@@ -1,7 +1,6 @@
 """The head of the report: what was run, and on which machines."""
 
 import re
-from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -11,7 +10,7 @@ from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
 from scaling.registry.engine import measuring_code
 from scaling.registry.entries import model_title
-from scaling.report.cells import by_status, machine_letters
+from scaling.report.cells import by_status
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
@@ -114,14 +113,14 @@ def facts(study: StudyTables) -> dict[str, str]:
     of, runs = study.manifest, recorded(study)
     of_runs = run_facts(study.quantization[["cpu", "commit"]] if runs.empty else runs)
     found = {key: text for key, text in of_runs.items() if runs.empty or key not in OF_MACHINES}
-    letters = machine_letters(runs)
-    for name, letter in sorted(letters.items(), key=itemgetter(1)):
+    machines = runs.sort_values("started", kind="stable")["machine"].unique()
+    for number, name in enumerate(machines, 1):
         own = runs[runs["machine"] == name]
         known = run_facts(own)
         cores = [f"{count} cores" for count in _values(own, "cpu_count")]
         parts = [machine(own), known.get("CPU"), *cores, known.get("Software")]
         parts += [*_values(own, "variables"), fmt.plural(len(own), "run")]
-        found[f"Machine {letter}"] = ", ".join(filter(None, parts))
+        found[f"Machine {number}"] = ", ".join(filter(None, parts))
     if of["source"] == "own":
         return found
     data = f"{of['source']} ({of['origin']}): {of['train_images']:,} training and "

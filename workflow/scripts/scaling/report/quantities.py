@@ -69,7 +69,6 @@ define(
     break_even=Column("pays from, epochs", count),
     computing_seconds=Column("comp.", significant),
     exchange_seconds=Column("comm.", detail=ends, text=below),
-    machines_of=Column("on machine", str),
     gpu_seconds=Column("GPU-seconds", significant),
     epoch_joules=Column("kJ", scaled(1e-3)),
     money_per_epoch=Column("money an epoch", significant),

@@ -14,10 +14,7 @@ PARTS = scaling.TABLES | ranks_int8.TABLES
 
 
 class Question(NamedTuple):
-    """A question of the lab: key of its answer and tables, title, names of figures.
-
-    The question of a claim begins with `name`.
-    """
+    """A question of the lab: beginning of its claims' questions, title, names of figures."""
 
     name: str
     title: str
