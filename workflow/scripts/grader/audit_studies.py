@@ -57,7 +57,7 @@ def _inside(path: Path) -> list[Path]:
     """Return a file or a folder with timings.csv itself, else the tables in and below a folder."""
     if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
-    below = (one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix in KINDS)
+    below = (one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS)
     return [table for one in below for table in _inside(one)]
 
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,21 @@ from grader.intervals import UNKNOWN, Interval
 from grader.study import FORMULAS, Study
 from scaling.config.stored import read_config
 
+SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
 SEVERITIES = ["error", "warning", "remark"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
 """The evidence that names a slip, -ln(5 %); a wrong figure may lie within a factor of e⁴."""
 LEAST = 3
 """Least number of figures that a slip has to explain, of which two differ."""
-WHOLE, TRIED, LARGE = 1.6, 40, 500
-"""Gain in evidence of a whole column; most values of M or B; most cells to look for gaps in."""
-SLIPS = read_config(Path(__file__).with_name("slips.yaml"))
+TRIED, LARGE = 40, 500
+"""Most values of M or B; most cells to look for gaps in."""
 
 
 @dataclass
 class Finding:
-    """One cause (a key of `SLIPS`), with its cells and their printed and expected values.
+    """One cause (a key of `CAUSES`), with its cells and their printed and expected values.
 
-    `rule` says which form of the slip it is; `also` has slips with as much evidence.
+    `rule` says which form of the slip it is; `also` names slips with as much evidence.
     """
 
     cause: str
@@ -44,16 +45,16 @@ class Finding:
 
     @property
     def severity(self) -> str:
-        return next(one for one in SEVERITIES if one in SLIPS[self.cause])
+        return next(one for one in SEVERITIES if one in CAUSES[self.cause])
 
     @property
     def words(self) -> tuple[str, str]:
         """Return what happened, as a sentence, and what to do."""
-        text, _, advice = SLIPS[self.cause][self.severity].partition(". ")
+        text, _, advice = CAUSES[self.cause][self.severity].partition(". ")
         sentence = " ".join(text.format(rule=self.rule).split())
         if self.quantity:
             sentence = f"the printed {FORMULAS['quantities'][self.quantity][TITLE]} {sentence}"
-        return sentence + f"; also fits: {self.also}".replace("_", " ") * bool(self.also), advice
+        return sentence + f"; also fits: {self.also}" * bool(self.also), advice
 
 
 @dataclass
@@ -90,8 +91,8 @@ def _judged(study: Study, images: int) -> Judgement:
     for strategy in study.strategies:
         cells = of_strategy(study, strategy, images)
         _judge_figures(judgement, cells)
-        for name in (name for name, slip in SLIPS.items() if "when" in slip):
-            place, *shown = map(cells.evaluate, SLIPS[name]["when"])
+        for name in (name for name, cause in CAUSES.items() if "when" in cause):
+            place, *shown = map(cells.evaluate, CAUSES[name]["when"])
             cells.names[f"is_{name}"] = place = np.broadcast_to(place, len(cells.gpus))
             judgement.findings.append(Finding(name, cells, place, *shown))
         judgement.findings += _missing(cells)
@@ -103,23 +104,20 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
     each, causes = verdicts(cells), dict[str, list[Finding]]()
     _open_parts(cells, each)
     for name, one in each.items():
-        causes[name] = named(cells, one)
-        one.explained = np.logical_or.reduce([one.explained, *(x.place for x in causes[name])])
+        causes[name] = list(named(cells, one))
     time, beside = _other_time(cells, each)
     judgement.findings.append(
         Finding("time_contradicted", cells, time.known, cells.names["T"], time)
     )
-    timed = cells.names["T"].known & cells.several & cells.own
     for name, one in each.items():
         there, left = one.printed.known, one.wrong & ~one.explained & ~beside
         wrong, near = left | one.explained, left & one.printed.near(one.right)
+        blank = cells.names["T"].known & cells.several & ~there & there.any()
         places = {"nearly": near, "unexplained": left & ~near, "open": one.opened & ~one.explained}
-        places |= {"blank_figure": timed & ~there & there.any(), "unchecked": one.open}
+        places |= {"blank_figure": blank, "unchecked": one.open} | one.remarks
+        about = (one.printed, one.right, name)
         judgement.findings += causes[name]
-        judgement.findings += [
-            Finding(cause, cells, place, one.printed, one.right, name)
-            for cause, place in (places | one.remarks).items()
-        ]
+        judgement.findings += [Finding(x, cells, place, *about) for x, place in places.items()]
         unsure = (one.open | one.opened) & ~wrong
         counts = {"right": there & ~wrong & ~unsure, "wrong": wrong, "not checked": unsure}
         judgement.figures.update({word: int(place.sum()) for word, place in counts.items()})
@@ -156,17 +154,16 @@ def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.nd
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])
-    figures: Any = {
-        name: UNKNOWN.where(one.explained | one.opened, one.printed) for name, one in each.items()
-    }
-    implied_by = {
-        several: np.stack([cells.evaluate(text, **figures).ends for text in texts], axis=1)
-        for several, texts in zip((False, True), FORMULAS["times"].values(), strict=True)
-    }
-    beside = doubtful & False
+    beside, figures = doubtful & False, dict[str, Any]()
+    for name, one in each.items():
+        figures[name] = UNKNOWN.where(one.explained | one.opened, one.printed)
+    implied_by = [
+        np.stack([cells.evaluate(text, **figures).ends for text in texts], axis=1)
+        for texts in FORMULAS["times"].values()
+    ]
     for i, several in enumerate(cells.several):
         column = [i] if several else cells.several & (cells.batch == cells.batch[i])
-        implied = implied_by[several][:, :, column].reshape(2, -1)
+        implied = implied_by[int(several)][:, :, column].reshape(2, -1)
         implied = implied[:, ~np.isnan(implied[0])]
         low, high = implied[0].max(initial=-np.inf), implied[1].min(initial=np.inf)
         agree = implied.shape[1] > 1 and low <= high * (1 + 1e-9)
@@ -188,82 +185,70 @@ def _missing(cells: Cells) -> Iterator[Finding]:
         yield Finding("missing_cell", gap, np.ones(len(number), bool))
 
 
-def named(cells: Cells, one: Verdict) -> list[Finding]:
-    """Return up to three findings, each a slip that explains some of the suspect figures.
+def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
+    """Yield up to three findings, each a slip that explains some of the suspect figures.
 
     Suspects are wrong, opened (perhaps right) or have nothing to compare with. The evidence is
     -ln(chance that a slip meets so many distinct figures) - ln(slips tried) - ln(ways to choose
     the figures). A slip must explain all opened figures and most of those that may be right.
+    Add the figures that are explained to `one.explained`.
     """
-    unsure, causes = one.opened | one.open, list[Finding]()
-    suspects = one.wrong | unsure
-    every = list(_readings(cells, one, suspects)) if suspects.any() else []
+    unsure = one.opened | one.open
+    suspects = one.wrong & ~one.printed.near(one.right) | unsure
+    every = list(_readings(cells, one, suspects))
     if not every:
-        return []
-    slips = [slip for slip, _ in every]
-    values = Interval(np.stack([value.ends for _, value in every], axis=1))
-    meets, near = one.printed.meets(values), one.printed.near(one.right)
+        return
+    values = Interval(np.stack([value.ends for _, _, value in every], axis=1))
+    meets, tried = one.printed.meets(values), len({reading[:2] for reading in every})
     width = (one.printed.high - one.printed.low) + (values.high - values.low)
     size = np.fmax(np.abs(one.printed.middle), np.abs(one.right.middle))
     luck = np.clip(np.nan_to_num(width / size / SPREAD, nan=1.0), 1e-6, 1.0)
-    surprise = np.where(meets, -np.log(luck), 0.0)
-    whole = ((surprise > 0) | ~(one.printed.known & cells.several)).all(-1)
-    gain = WHOLE * whole - math.log(len(set(slips)))
     # Equal figures are one piece of evidence.
     once, places = np.zeros(len(cells.gpus), bool), np.flatnonzero(suspects)
     once[places[np.unique(one.printed.middle[places], return_index=True)[1]]] = True
     log_factorial = np.append(0.0, np.log(np.arange(1, len(places) + 1)).cumsum())
-    while suspects.any() and len(causes) < 3:
+    for _ in range(3):
         there = meets & suspects
         count, total = there.sum(-1), suspects.sum()
         ways = log_factorial[total] - log_factorial[count] - log_factorial[total - count]
-        score = (surprise * (there & once)).sum(-1) + gain - ways
-        few = (count < LEAST) | ((there & once).sum(-1) < 2)
-        score[~(there & ~near).any(-1) | few] = -np.inf
-        if unsure.any():
-            most = (unsure & there).sum(-1) * 2 > unsure.sum()
-            score[(one.opened & ~there).any(-1) | ~most] = -np.inf
+        score = (-np.log(luck) * (there & once)).sum(-1) - math.log(tried) - ways
+        most = (unsure & suspects & there).sum(-1) * 2 > (unsure & suspects).sum()
+        most |= ~(unsure & suspects).any()
+        enough = (count >= LEAST) & ((there & once).sum(-1) > 1) & most
+        score[~enough | (one.opened & suspects & ~there).any(-1)] = -np.inf
         best = int(score.argmax())
         if score[best] <= CHANCE:
-            break
-        place = there[best] | (suspects & one.printed.near(Interval(values.ends[:, best])))
-        other = ~np.isclose(values.low[:, place], values.low[best, place]).all(-1)
-        equal = np.flatnonzero((score > score[best] - 1) & (count == count[best]) & other)
-        cause, rule = slips[best]
-        also = dict.fromkeys(" ".join(slips[i]).strip() for i in equal if slips[i][0] != cause)
+            return
+        cause, rule, value = every[best]
+        place = there[best] | (one.wrong & ~one.explained & one.printed.near(value))
+        equal = [
+            every[i] for i in np.flatnonzero((score > score[best] - 1) & (count == count[best]))
+        ]
+        also = dict.fromkeys(
+            f"{name.replace('_', ' ')} {of}" for name, of, _ in equal if name != cause
+        )
         about = (one.printed, one.right, one.quantity, rule, ", ".join([*also][:2]))
-        causes.append(Finding(cause, cells, place, *about))
+        yield Finding(cause, cells, place, *about)
+        one.explained = one.explained | place
         suspects = suspects & ~place & ~unsure
-    return causes
 
 
 def _readings(
     cells: Cells, one: Verdict, suspects: np.ndarray
-) -> Iterator[tuple[tuple[str, str], Interval]]:
-    """Yield slips, each with its rule, and all figures with it; those that meet no figure not."""
-    for text, _ in formulas(one.quantity):
-        parts = set(re.findall(r"\b[A-Za-z]\w*", text))
-        for slip, part, change, numbers in _changes(cells):
-            whole = part in (one.quantity, "any")
-            for time in times(text + change) if (whole or part in parts) else "":
-                right = cells.evaluate(text if whole else part, time)
-                values = cells.evaluate(change, time, value=right, **numbers)
-                if not whole:
-                    values = cells.evaluate(text, time, **{part: values})
-                if (one.printed.meets(values) & suspects).any():
-                    yield slip, values
-
-
-def _changes(cells: Cells) -> Iterator[tuple[tuple[str, str], str, str, dict[str, int]]]:
-    """Yield each slip and rule, the part that it changes, the formula, and a value of M or B."""
+) -> Iterator[tuple[str, str, Interval]]:
+    """Yield cause, rule and all figures by each slip that meets at least one of the suspects."""
     every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
-    for name, slip in SLIPS.items():
-        for part, rules in slip.items():
-            for rule, texts in (rules if isinstance(rules, dict) else {"": rules}).items():
-                for text in map(str, texts if isinstance(texts, list) else [texts]):
-                    letter = next((one for one in every if re.search(rf"\b{one}\b", text)), "")
-                    if not letter:
-                        yield (name, str(rule)), part, text, {}
-                        continue
-                    for one in np.unique(every[letter])[:TRIED].tolist():
-                        yield (name, f"{rule} ({one})".strip()), part, text, {letter: one}
+    texts = [text for text, _ in formulas(one.quantity)] if suspects.any() else []
+    for (cause, parts, rule, *changes), text in product(SLIPS, texts):
+        names = set(re.findall(r"[A-Za-z]\w*", text))
+        for part, change in product({*parts.split()} & {one.quantity, "any", *names}, changes):
+            whole = part in (one.quantity, "any")
+            letter = next((x for x in every if re.search(rf"\b{x}\b", str(change))), "")
+            for number in np.unique(every[letter])[:TRIED] if letter else [0]:
+                for time in times(f"{text} {change}"):
+                    right = cells.evaluate(text if whole else part, time)
+                    value = cells.evaluate(str(change), time, value=right, **{letter: number})
+                    if not whole:
+                        value = cells.evaluate(text, time, **{part: value})
+                    if (one.printed.meets(value) & suspects).any():
+                        yield cause, f"{rule} ({number})" if letter else rule, value
