@@ -195,14 +195,13 @@ def own_files(folder: Path) -> set[Path]:
 def check(folder: Path, config: dict[str, Any]) -> None:
     """Raise UserError unless `folder` has exactly the files that its configuration requires."""
     by_kind, there, beside = records(config), own_files(folder), beside_records(config)
-    runs = {*chain(*(by_kind[kind] for kind in TRAININGS))}
     wanted = [Path(CONFIG), Path(MANIFEST), *chain(*by_kind.values())]
-    limits = chain(*(by_kind[kind] for kind in LIMITS))
-    of_repeats = {path for path in limits if "/repeat~" in str(path)}
-    always = [path for path in wanted if path not in runs | of_repeats]
-    needed = always if config["partial"] else [path for path in wanted if path not in of_repeats]
+    trainings = {*chain(*(by_kind[kind] for kind in TRAININGS))}
+    optional = {path for kind in LIMITS for path in by_kind[kind] if "/repeat~" in str(path)}
+    optional |= trainings if config["partial"] else set()
+    needed = [path for path in wanted if path not in optional]
     if missing := [path for path in needed if path not in there]:
-        partial = "" if set(missing) & set(always) else ", or pass --config partial=true"
+        partial = ", or pass --config partial=true" if trainings.issuperset(missing) else ""
         lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"
         raise UserError(f"{folder} lacks {lacks}, the first is {missing[0]}: restore them{partial}")
     for path, limit in {**dict.fromkeys(wanted, MOST_BYTES), **beside}.items():
