@@ -87,7 +87,7 @@ if "accuracy" in config["parts"]:
             "../workflow/envs/study.yaml"
         threads: config["machine"]["cpu_threads"]
         resources:
-            **JOBS.on_gpus(1),
+            **JOBS.timed(1, ["gpu", "gres"]),
             runtime=JOBS.minutes * len(TECHNIQUES),
         params:
             code=measuring("scaling.large_batches.experiment"),

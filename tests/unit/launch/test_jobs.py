@@ -58,7 +58,7 @@ def test_rule_requests_gpus_of_its_path_or_of_a_node():
     asked = jobs().timed()
     assert [asked["gpu"](wildcards) for wildcards in ({"gpus": "2"}, {})] == [2, 4]
     assert jobs(gpus_per_node=None).timed()["gpu"]({}) == 8
-    asked = {name: value({}) for name, value in jobs(gres=True).on_gpus(1).items()}
+    asked = {name: value({}) for name, value in jobs(gres=True).timed(1, ["gpu", "gres"]).items()}
     assert asked == {"gpu": None, "gres": "gpu:1"}
 
 

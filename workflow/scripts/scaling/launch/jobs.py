@@ -72,9 +72,9 @@ class Jobs:
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return [path] of the machine check that the jobs of a repeat take as input, or [].
+        """Return the machine check that jobs of a repeat take as input, as [path] or [].
 
-        Once a repeat has records, the result does not change: Snakemake would rerun its jobs.
+        It stays the same once a repeat has records, as Snakemake would repeat its jobs otherwise.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"
@@ -82,7 +82,7 @@ class Jobs:
         return [str(path)] if wanted or path.exists() else []
 
     def machine_checks(self) -> list[str]:
-        """Return paths of the machine checks of all repeats; each may run on another machine."""
+        """Return the machine checks of all repeats, each perhaps of another machine."""
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
@@ -180,10 +180,6 @@ class Jobs:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)
 
         return {name: partial(value, name) for name in names}
-
-    def on_gpus(self, gpus: int | None = None) -> dict[str, Any]:
-        """Return the resources of a rule whose jobs use GPUs but are not timed."""
-        return self.timed(gpus, ["gpu", "gres"])
 
     def requested(self, gpus: int) -> dict[str, Any]:
         """Return the resources of a timed job; on several nodes, srun starts one task per node."""
