@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare studies site replays published audit test test-newest test-slurm test-faults test-browser lint format docs example lock clean
+.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare studies site replays published audit test test-newest test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -169,6 +169,9 @@ example: ## write docs/h200x2.html and its picture (needs Chromium)
 	cp results/replay/h200x2/report.html docs/h200x2.html
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,800 \
 	  --screenshot=docs/report.png "file://$(CURDIR)/docs/h200x2.html"
+
+bench: env ## time the pipeline: planning, no-op runs, the demo (PARTS=…)
+	PYTHONPATH=workflow/scripts:tests python tests/bench/bench.py $(PARTS)
 
 lock: env ## resolve requirements*.in (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

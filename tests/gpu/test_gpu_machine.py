@@ -1,17 +1,27 @@
 """Names and checks of GPUs, and their link. Skipped without a GPU."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
 
 import measure
 from scaling.core import environment
+from scaling.instruments import machine
 from scaling.tables.measurements import interconnect
 
 GPUS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
+OCCUPY = """
+import torch
+free, total = torch.cuda.mem_get_info()
+kept = torch.ones(total // 5, dtype=torch.uint8, device="cuda")
+print("there", flush=True)
+input()
+"""
 
 
 def test_all_gpus_multiply_at_once_and_each_is_looked_at(tmp_path):
@@ -24,7 +34,24 @@ def test_all_gpus_multiply_at_once_and_each_is_looked_at(tmp_path):
     assert [host["cores"] > 0 for host in found["hosts"]] == [True]
 
 
-def test_driver_and_torch_name_the_same_gpu():
+def test_another_process_on_a_gpu_is_found():
+    entry = environment.visible_gpus()[0]
+    before = machine.gpu(entry)
+    with subprocess.Popen(
+        [sys.executable, "-c", OCCUPY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "there\n"
+        seen = machine.gpu(entry)
+        other.communicate("\n")
+    # A container need not be told of processes in another one; of the memory it is.
+    assert before["free_bytes"] - seen["free_bytes"] > 0.19 * seen["memory_bytes"]
+    seen |= {"flops_per_second": None, "reading": []} | {
+        name: [None, None] for name in machine.PCIE
+    }
+    assert "bad" in {finding["severity"] for finding in machine.judge([], [seen])}
+
+
+def test_the_driver_knows_the_gpu_that_torch_tells():
     found = environment.describe_process(torch.device("cuda"))
     assert found["device_names"] == [torch.cuda.get_device_name()]
     assert found["device_ids"][0] in map(environment.gpu_uuid, environment.visible_gpus())

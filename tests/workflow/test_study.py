@@ -4,12 +4,15 @@ import json
 import re
 import shlex
 import shutil
+from datetime import datetime
 
 import pandas as pd
 
 from scaling.config import devices
 from scaling.tables import schema
-from small_study import forked
+from small_study import JOB, forked
+
+ALWAYS = {"dataset_prepare", "study_config", "tables_make", "report_render"}
 
 
 def test_study_leaves_its_tables_and_one_report(finished_study):
@@ -24,6 +27,17 @@ def test_study_leaves_its_tables_and_one_report(finished_study):
     assert timing["iterations"].tolist() == [6, 3]
     page = (results / "report.html").read_text()
     assert page.lower().count("<html") == 1
+
+
+def test_timed_jobs_run_alone_cells_before_experiments(finished_study):
+    jobs = [rule for rule in JOB.findall(finished_study.said) if rule not in ALWAYS]
+    assert jobs[:4] == ["machine_check", "peaks_measure", "train_run", "train_run"]
+    spans = []
+    for size in (10, 20):
+        environment = json.loads(finished_study.record(batch_size=size).read_text())["environment"]
+        spans.append([datetime.fromisoformat(environment[key]) for key in ("started", "ended")])
+    (_, first_end), (second_start, _) = sorted(spans)
+    assert first_end <= second_start
 
 
 def test_training_has_the_options_of_its_folder(new_study):

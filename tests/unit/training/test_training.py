@@ -254,3 +254,87 @@ def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch, own):
     first, parameters = compiled()
     assert first["made"] > 0
     assert compiled() == ({"kept": sum(first.values()), "made": 0}, parameters)
+
+
+@pytest.fixture(scope="module")
+def single(images, tmp_path_factory):
+    return run(images, tmp_path_factory.mktemp("single") / "run.json")
+
+
+def test_one_process_sees_every_image_once_an_epoch(single):
+    assert single["status"] == "ok"
+    assert [row["role"] for row in single["epochs"]] == ["warmup"] + 4 * ["measured"]
+    assert {(row["iterations"], row["samples"]) for row in single["epochs"]} == {(4, 40)}
+    assert single["memory"]["kind"] == "host" and single["memory"]["peak_bytes"][0] > 1e7
+    assert {row["power_capped_seconds"] for row in single["epochs"]} == {None}
+    assert all(row["gpu_readings"] == [] for row in single["epochs"])
+    said = "plain, 1 GPU, batch 10 per GPU, seed 0: ok, test accuracy "
+    assert supervisor.summary(single).startswith(said)
+
+
+def test_same_seed_trains_the_same_and_reads_gpu_counters(images, tmp_path, monkeypatch, single):
+    reading = {"energy_joules": 7.0, "sm_mhz": 1980, "celsius": 40}
+    reading["held_back_seconds"] = {"power_cap": 0.25}
+    monkeypatch.setattr(GpuCounters, "read", lambda self: [reading])
+    again = run(images, tmp_path / "run.json")
+    assert again["evaluation"] == single["evaluation"]
+    for row, before in zip(again["epochs"], single["epochs"], strict=True):
+        assert row["train_loss"] == before["train_loss"]
+        assert row["gpu_readings"] == [reading] and row["power_capped_seconds"] == 0.25
+
+
+def test_two_processes_share_the_images_and_both_are_recorded(double):
+    assert double["status"] == "ok"
+    ranks = [(row["epoch"], row["rank"]) for row in double["epochs"]]
+    assert ranks == [(epoch, rank) for epoch in range(1, 6) for rank in (0, 1)]
+    assert {(row["iterations"], row["samples"]) for row in double["epochs"]} == {(2, 20)}
+    assert all(0 < row["loader_seconds"] < row["seconds"] for row in double["epochs"])
+    model = double["model"]
+    assert sum(double["communication"]["bucket_bytes"]) == model["gradient_bytes"]
+    assert model["flops_per_image"] == evaluation.count_flops(ResNet18(1, 2))
+
+
+def test_instruments_read_communication_of_each_rank(single, double):
+    for rank, reading in enumerate(double["communication"]["readings"]):
+        assert (reading["rank"], reading["iterations"]) == (rank, 2)
+        assert reading["communication_seconds"] > 0 and reading["exposed_seconds"] >= 0
+    for made, ranks in ((single, [0]), (double, [0, 1])):
+        assert [own["rank"] for own in made["in_memory"]] == ranks
+        assert all(len(own["seconds"]) == 4 for own in made["in_memory"])
+        epochs = [row["seconds"] for row in made["epochs"] if row["rank"] == 0]
+        assert 0 < made["startup"]["total"] < made["run_seconds"] - sum(epochs)
+    assert single["in_memory"][0]["seconds_without_exchange"] is None
+    assert all(len(own["seconds_without_exchange"]) == 4 for own in double["in_memory"])
+    assert single["communication"]["readings"] == single["communication"]["bucket_bytes"] == []
+    assert single["device_time"] == [{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}]
+
+
+def test_trace_has_one_step_of_each_rank(double_path, double):
+    content = double_path.with_name("trace.json.gz").read_bytes()
+    assert len(content) < TRACE_BYTES
+    events = json.loads(gzip.decompress(content))["traceEvents"]
+    steps = [event for event in events if event["ph"] == "X"]
+    named = {event["pid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    assert sorted(named.values()) == ["rank 0, host", "rank 1, host"]
+    convolutions = [module for module in ResNet18(1, 2).modules() if isinstance(module, nn.Conv2d)]
+    of_ranks = [[event for event in steps if event["pid"] == rank] for rank in named]
+    # By one clock: no rank ends its step before all have begun theirs.
+    first, last = ([end(event["ts"] for event in own) for own in of_ranks] for end in (min, max))
+    assert max(first) < min(last)
+    for own in of_ranks:
+        counted = Counter(event["name"] for event in own)
+        assert counted["aten::convolution"] == len(convolutions)
+        assert counted["gloo:all_reduce"] == len(double["communication"]["bucket_bytes"])
+        assert "aten::cross_entropy_loss" in counted and "Optimizer.step#SGD.step" in counted
+
+
+def test_trace_events_are_cut_where_they_cross():
+    """Two kernels as an H200 has traced them, in an annotation, and the launch of the second."""
+    start = 4820601665288.61
+    rows = [(7, 0.0, 20.0), (7, 0.0, 4.927), (7, 4.832, 2.785), (3, 4.0, 4.0)]
+    events = [
+        {"ph": "X", "pid": 1, "tid": tid, "ts": start + ts, "dur": dur} for tid, ts, dur in rows
+    ]
+    found = supervisor.nested(events)
+    assert [event["dur"] for event in found] == [20.0, 4.832, 2.785, 4.0]
+    assert [event["ts"] for event in found] == [0.0, 0.0, 4.832, 4.0]

@@ -1,0 +1,69 @@
+"""How fast the pipeline itself is, apart from training. Run by `make bench`.
+
+Prints seconds to plan grids of 100, 1,000 and 10,000 cells, seconds of a run that has nothing to
+do for 100 and 1,000 finished cells, and the demo's wall time. Names of parts (plan, noop, demo) as
+arguments measure these alone. All in copies of the project in a temporary folder.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from scaling.core import grid
+from scaling.core.records.run import RUN
+from small_study import Study
+
+
+def seconds_of(study: Study, *options: str) -> float:
+    """Wall seconds of Snakemake with the configuration of `study`."""
+    command = ["snakemake", "--cores", "2", *options, "--quiet", "all", "--configfile", "tiny.yaml"]
+    started = time.perf_counter()
+    finished = subprocess.run(command, cwd=study.folder, capture_output=True, text=True)
+    if finished.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
+    return time.perf_counter() - started
+
+
+def cells_of(cells: int) -> dict[str, object]:
+    """Changes of the demo to `cells` single-GPU runs of synthetic images, of up to 1,000 seeds."""
+    seeds, sizes = range(min(cells, 1000)), range(10, 10 + max(1, cells // 1000))
+    images = {"source": "synthetic", "train_images": 60, "test_images": 20}
+    found = {f"dataset.{key}": value for key, value in images.items()}
+    found |= {"grid.gpus": [1], "grid.batch_sizes": [*sizes], "grid.seeds": [*seeds]}
+    return found | {"machine.share": True}
+
+
+def plan(folder: Path) -> None:
+    for cells in (100, 1_000, 10_000):
+        study = Study(folder / str(cells), cells_of(cells))
+        print(f"plan {cells:,} cells: {seconds_of(study, '-n'):.1f} s", flush=True)
+
+
+def noop(folder: Path) -> None:
+    """Print the seconds of a run without anything to do; records are copies of one real run."""
+    for cells in (100, 1_000):
+        study = Study(folder / str(cells), cells_of(1))
+        seconds_of(study)
+        record = RUN.read(grid.of(study.config)[0].record_path(study.folder / "results/runs"))
+        study.configure(cells_of(cells))
+        for run in grid.of(study.config):
+            RUN.write(run.record_path(study.folder / "results/runs"), record | {"cell": vars(run)})
+        seconds_of(study, "--touch")
+        seconds_of(study)
+        print(f"no-op, {cells:,} finished cells: {seconds_of(study):.1f} s", flush=True)
+
+
+def demo(folder: Path) -> None:
+    print(f"demo: {seconds_of(Study(folder, {})):.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    print(f"{psutil.cpu_count()} cores, Python {sys.version.split()[0]}", flush=True)
+    parts = {part.__name__: part for part in (plan, noop, demo)}
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in sys.argv[1:] or parts:
+            parts[name](Path(scratch) / name)
