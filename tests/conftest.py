@@ -19,6 +19,7 @@ from training_runs import INTERPRET, write_images
 os.environ.update(INTERPRET)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Run tests of training first: they take longest, and no worker waits for them at the end."""
     items.sort(key=lambda item: "unit/training" not in item.nodeid)
