@@ -75,7 +75,7 @@ ODD = {
     "many": ("timings.csv", CLEAN + "\n".join(MANY), "there are more than 100 studies"),
     "bytes": ("timings.csv", bytes(range(256)).decode("latin1"), "cannot be read"),
     "long": ("studies.yaml", "clean:\n" + "#" * 100_000, "is no file of at most 100,000 bytes"),
-    "keys": ("studies.yaml", "clean: {gpu: 4 A100}", "invalid description of clean in"),
+    "keys": ("studies.yaml", "clean: 4 A100", "below each study's name"),
     "merges": ("studies.yaml", "\n".join(["a0: &a0 {}", *MERGES]), "an alias"),
     "bom": ("timings.csv", "\ufeff" + CLEAN.replace(",", " , ") + "," * 16, "no findings"),
     "failed": ("timings.csv", NONE, "no findings"),

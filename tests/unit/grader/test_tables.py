@@ -186,7 +186,7 @@ def test_the_template_is_read_with_the_digits_printed(tmp_path):
     (ours,) = read_folder(write(tmp_path, "\ufeff" + "\n".join(lines)))
     row = ours.rows.set_index(["gpus", "batch_size"]).loc[(2, 128)]
     assert row["speedup"] == (1.84, 0.001) and ours.parameters is None
-    assert (ours.description.hardware, ours.description.doubts) == ("4 A100", ["one run"])
+    assert ours.about == {"hardware": "4 A100", "doubts": ["one run"]}
     (same,) = read(tmp_path, CLEAN.title().replace(",", ";").replace(".", ","))
     assert same.notes == [] and set(same.rows["status"]) == {"ok", "infeasible"}
     for name in ("epoch", "training", "speedup", "bandwidth"):

@@ -15,8 +15,8 @@ from grader.study import FIGURES, FORMULAS, VALUES, Study
 
 TITLE, QUESTION, ORDER = 0, 1, 2
 """Indexes in an entry of `quantities` in formulas.yaml; its formulas follow."""
-BYTES_PER_PARAMETER = 4
-"""Gradients are assumed to be float32, as in all studies of the course."""
+PARAMETERS, BYTES_PER_PARAMETER = 11_173_962, 4
+"""Of the lab's ResNet-18; gradients are assumed to be float32, as in all studies of the course."""
 
 _compiled = cache(partial(compile, filename="formula", mode="eval"))
 
@@ -61,11 +61,13 @@ def of_strategy(study: Study, strategy: str, images: int) -> Cells:
     derived = {"rate", *FIGURES}
     names: dict[str, Any] = {x: printed(table[x], 1.0 if x in derived else 0.5) for x in VALUES}
     timed = names["epoch"].known.any()
+    low, high = study.parameters or (PARAMETERS, PARAMETERS)
+    of_lab = low <= PARAMETERS <= high and "imagenet" not in study.model
     fastest = images * FORMULAS["flop_of_image"] / FORMULAS["peak_flops"] / n
     numbers = {
         **{"N": n, "b": b, "one": 1.0, "images": images, "single_steps": np.ceil(images / b)},
         **{"steps": np.ceil(images / (n * b)), "full_steps": images // (n * b)},
-        "least_seconds": fastest if study.of_lab and timed else np.nan,
+        "least_seconds": fastest if of_lab and timed else np.nan,
         "sent": 2 * (n - 1) / n,
         "copied": 2.0 if strategy == "dp" else np.nan,
     }

@@ -66,10 +66,6 @@ class Interval:
         """Return the smallest intervals that contain both; an unknown interval adds nothing."""
         return Interval(np.stack([np.fmin(self.low, other.low), np.fmax(self.high, other.high)]))
 
-    def cut(self) -> Interval:
-        """Return the intervals with negative ends replaced by 0."""
-        return Interval(np.maximum(self.ends, 0.0))
-
 
 def of(value: Any) -> Interval:
     """Return a number or an array as intervals of width 0, and intervals unchanged."""

@@ -40,6 +40,10 @@ class Judged:
         return quote(f"{self.folder}/{self.study.name}")
 
     @property
+    def title(self) -> str:
+        return self.study.about.get("title", self.study.name)
+
+    @property
     def result(self) -> str:
         """Return verdicts and findings: `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
         severities = Counter(one.severity for one in self.judgement.findings)

@@ -124,16 +124,8 @@ def _heads(rows: list[Row]) -> tuple[list[Head], list[Row]]:
     first, *heads = [head(text.split("\\")[0]) for text in texts]
     if below and IN_WORDS.search(below[0][1][0]):
         first = first._replace(field="recipe")
-    bare = any(one.text.split(":")[0].isdecimal() for one in heads)
-    across = bare or {"batch_size", "global_batch"} & _fields(heads)
-    if across and first.field not in IDENTITY and "gpus" not in _fields(heads):
+    elif first.field not in IDENTITY and any(one.batch for one in heads):
         first = first._replace(field="gpus")
-    if bare and first.field in ("gpus", "recipe"):
-        batches = [one.text.split(":")[0] for one in heads]
-        heads = [
-            one._replace(batch=int(text)) if text.isdecimal() else one
-            for one, text in zip(heads, batches, strict=True)
-        ]
     return [first, *heads], below
 
 
@@ -200,7 +192,7 @@ def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
         of |= {"total": ""} if per_epoch else {"epoch": "training"}
     for j, one in enumerate(heads):
         one = one._replace(field=of.get(one.field, one.field))
-        if (one.batch or one.gpus) and (not one.words or one.words.isdecimal()):
+        if (one.batch or one.gpus) and not one.words:
             if not caption.field or caption.field in IDENTITY:
                 raise UserError(f"nothing says what the figures of `{one.text}` are")
             one = one._replace(field=caption.field, factor=caption.factor)
