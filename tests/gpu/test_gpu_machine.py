@@ -51,7 +51,7 @@ def test_another_process_on_a_gpu_is_found():
     assert "bad" in {finding["severity"] for finding in machine.judge([], [seen])}
 
 
-def test_the_driver_knows_the_gpu_that_torch_tells():
+def test_driver_and_torch_name_the_same_gpu():
     found = environment.describe_process(torch.device("cuda"))
     assert found["device_names"] == [torch.cuda.get_device_name()]
     assert found["device_ids"][0] in map(environment.gpu_uuid, environment.visible_gpus())
