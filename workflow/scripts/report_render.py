@@ -56,14 +56,14 @@ def main(
     best = planning.recommended(found, of_cells)
     mapped = cells.map_rows(of_cells, best) if measured else {}
     logs = Path(replayed_from or "", "logs")
-    findings = claim.read(results / "tables/claims.json")
+    questions = answered(found, of_cells, claim.read(results / "tables/claims.json"))
     values = {
         "study": study,
         "headline": provenance.headline(found),
         "title": provenance.title(found, of_cells),
         "lead": overview.lead(found, of_cells),
         "plan": tables_of(PARTS["gpus"], found, of_cells),
-        "lacking": lacking(of_cells, findings.claims) if mapped else [],
+        "lacking": lacking(of_cells, questions) if mapped else [],
         "terms": TERMS,
         "facts": provenance.facts(found).items(),
         "summary": provenance.summary(found, of_cells),
@@ -79,7 +79,7 @@ def main(
         "batch_sizes": sorted({size for row in mapped.values() for size in row}),
         "map": mapped,
         "recipes": provenance.recipes(found),
-        "questions": answered(found, of_cells, findings),
+        "questions": questions,
         "verdicts": claim.SYMBOLS,
         "parts": PARTS_OF_EPOCH.values(),
         "epochs_of": where.epochs(of_cells),

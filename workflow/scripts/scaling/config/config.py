@@ -256,7 +256,7 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 def resolved(
     recipes: Mapping[str, Mapping[str, Any]], requests: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Return all options of requested recipes, ordered as `recipes`; UserError for mistakes."""
+    """Return all options of each recipe in `requests`, by name; UserError for mistakes."""
     complete: dict[str, dict[str, Any]] = {}
     messages: list[str] = []
     for name, key in requests.items():
@@ -269,7 +269,7 @@ def resolved(
         except ValueError as error:
             messages.append(str(error))
     refuse(messages)
-    return {name: complete[name] for name in recipes if name in complete}
+    return complete
 
 
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from scaling.tables.accuracy import AS_WELL
 from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
-LARGE_BYTES = 10_000
+LARGE_BYTES = 4_000
 """Larger files are compressed inside the page."""
 METRICS = named("epoch_seconds images_per_second test_accuracy peak_memory_bytes joules_per_image")
 OF_TRAININGS = named("epochs reached test_accuracy training_seconds run_seconds joules speedup")

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from scaling.claims.claim import Claim, Findings
+from scaling.claims.claim import Findings
 from scaling.report.table import tables
 from scaling.report.views import ranks_int8, scaling
 from scaling.tables.schema import StudyTables
@@ -64,8 +64,13 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
     return made
 
 
-def missing(cells: pd.DataFrame, claims: list[Claim]) -> list[tuple[str, str]]:
+def missing(cells: pd.DataFrame, questions: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Return pairs: what a study did not measure, and the setting or code that measures it."""
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
-    return [(one.hypothesis, one.sentence) for one in claims if one.verdict == "not measured"]
+    return [
+        (f"{claim.question}: {one['question'].title}", claim.sentence)
+        for one in questions
+        for claim in one["claims"]
+        if claim.verdict == "not measured"
+    ]
