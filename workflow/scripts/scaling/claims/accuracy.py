@@ -16,7 +16,7 @@ OTHER_UPDATES = "muon |lars "
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Return the answer to Q4: accuracy of the best techniques or the largest batch, and claims."""
+    """Return the answer to Q4, accuracy of the best techniques or largest batch, and claims."""
     claims = _of_cells(tables)
     text = _best_techniques(tables.remedies)
     if claims and not text:
@@ -45,8 +45,8 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row with the best validation accuracy at a batch, or None.
 
-    Rows with a diverged seed, or with more or fewer epochs than the reference, are left out; if
-    `sgd`, also rows with the options `OTHER_UPDATES`.
+    Rows are left out if a seed diverged or if their number of epochs differs from the reference's.
+    If `sgd`, rows with the options `OTHER_UPDATES` are left out, too.
     """
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
@@ -116,8 +116,8 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Return a claim of non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005).
 
-    A best learning rate at the end of its sweep could be improved. At the end of the technique's
-    sweep, it prevents a refutation; at the end of the reference's sweep, it prevents support.
+    A best learning rate at the end of its sweep could be improved. If it is the technique's, the
+    claim is not refuted; if it is the reference's, the claim is not supported.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))
@@ -138,6 +138,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
     """Return the difference in mean test accuracy over the seeds of two rows."""
-    runs = tables.convergence.query("chosen == True").set_index(["remedy", "global_batch"])
-    of_rows = (runs.loc[[(row.remedy, row.global_batch)], "test_accuracy"] for row in (other, own))
-    return statistics.difference(*(seeds.dropna().tolist() for seeds in of_rows))
+    runs = tables.convergence.query("chosen == True").groupby(["remedy", "global_batch"])
+    seeds = runs["test_accuracy"]
+    of_rows = (seeds.get_group((row.remedy, row.global_batch)) for row in (other, own))
+    return statistics.difference(*(each.dropna().tolist() for each in of_rows))

@@ -82,7 +82,7 @@ class Hypothesis:
         return Claim(name, question, *shared, about, verdict, sentence)
 
     def missing(self, what_to_add: str) -> Claim:
-        """Return a claim "not measured", whose sentence is `what_to_add`."""
+        """Return a claim with the verdict "not measured" and the sentence `what_to_add`."""
         return replace(self.claim("", what_to_add, holds=True), verdict="not measured")
 
 
@@ -129,7 +129,7 @@ def spread(row: Any) -> str:
 
 
 def extremes(table: pd.DataFrame, column: str) -> tuple[Any, Any]:
-    """Return the row with the smallest and the row with the largest value of `column`."""
+    """Return the rows with the smallest and the largest value of `column`."""
     low, high = table.loc[[table[column].idxmin(), table[column].idxmax()]].itertuples()
     return low, high
 

@@ -33,7 +33,7 @@ FITS = 0.05
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Return the answer to Q1: per recipe, a model of a step's time or throughput; and claims."""
+    """Return the answer to Q1, a step's time or throughput per recipe, and claims."""
     shares = tables.utilization[[*CELL_KEYS, "loading_share"]]
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1")
     times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
@@ -102,7 +102,7 @@ FASTER = Hypothesis(
 
 
 def speedups(tables: StudyTables) -> Answer:
-    """Return the answer to Q2: speedups on the most GPUs, and a claim per recipe and strategy."""
+    """Return the answer to Q2, speedups on the most GPUs, and a claim per recipe and strategy."""
     known = tables.speedup[tables.speedup["gpus"] > 1].dropna(subset="speedup")
     claims = [_faster(name, most_gpus(own)) for name, own in by_configuration(known).items()]
     notes = tables.speedup.loc[tables.speedup["gpus"] > 1, "note"]
@@ -139,7 +139,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return pairs (recipe/strategy, its rows on the most GPUs), the most efficient first."""
+    """Return pairs (recipe/strategy, rows on the most GPUs), sorted by decreasing efficiency."""
     known = most_gpus(table[(table["gpus"] > 1) & table["speedup"].notna()])
     return sorted(by_configuration(known).items(), key=lambda one: -one[1]["efficiency"].median())
 
@@ -189,7 +189,7 @@ BANDWIDTH = Hypothesis(
 
 
 def parts(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.1: an epoch's largest part; claims are about the most GPUs."""
+    """Return the answer to Q3.1, an epoch's largest part, and claims for the most GPUs."""
     table = tables.utilization[tables.utilization["gpus"] > 1]
     known = measured(table, "waiting_share").dropna(subset="slower_share")
     claims = [_computing(name, most_gpus(own)) for name, own in by_configuration(known).items()]
@@ -224,7 +224,7 @@ def _computing(name: str, shares: pd.DataFrame) -> Claim:
 
 
 def bandwidth(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.2: lowest and highest share of standalone bandwidth, and claims."""
+    """Return the answer to Q3.2, the range of shares of standalone bandwidth, and claims."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
     if known.empty:
         add = NO_PEAK if len(tables.bandwidth) else "Add 2 or more to `grid.gpus`."

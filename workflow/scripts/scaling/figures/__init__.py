@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class FigureSpec(NamedTuple):
-    """Input tables and caption of a figure, which the function `draw_{name}` draws."""
+    """Input tables and caption of the figure that the function `draw_{name}` draws."""
 
     tables: list[str]
     caption: str

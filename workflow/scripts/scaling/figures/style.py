@@ -128,7 +128,8 @@ def lines(
     if drawn:
         every = pd.concat(values)
         _y_axis(axes, every, log=log, least=top)
-        if not every[["low", "high"]].stack().between(*axes.get_ylim()).all():
+        foot, roof = axes.get_ylim()
+        if every["low"].min() < foot or every["high"].max() > roof:
             notes.add("cut at the frame")
         ends = zip(drawn, values, strict=True)
         labels(axes, [(look, own["value"].iloc[-1]) for (look, _), own in ends])

@@ -59,7 +59,7 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return whether each row, and its recipe's reference, is within `AS_WELL` of the best one."""
+    """Return whether each row is as accurate as its recipe's reference and the best reference."""
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
     of_recipe = reached.groupby(cells["recipe"]).transform("max")
@@ -102,7 +102,7 @@ def cell_id(row: Any) -> str:
 
 
 def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
-    """Return the page's map: printed values and ratings (0 to 1), by row name and batch size."""
+    """Return printed values and ratings (0 to 1) of the map, by row name and batch size."""
     ratings = {}
     for name in metrics(cells):
         more_is_better = name in ("images_per_second", "test_accuracy")
@@ -141,7 +141,7 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
 def _page(
     row: Any, facts: list[Column], numbers: Iterable[Any], runs: Path, logs: Path
 ) -> dict[str, Any]:
-    """Return name, facts, files, ends of logs and first record of runs; `numbers`: seed, repeat."""
+    """Return the contents of one page; `numbers` has the seed and repeat of each run."""
     own = [Cell(*(getattr(row, key) for key in CELL_KEYS), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     paths = [cell.record_path(runs) for cell in own] + [cell.trace_path(runs) for cell in own[:1]]

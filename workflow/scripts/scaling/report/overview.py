@@ -60,14 +60,14 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
         words = none if row.verdict in ("same", "unclear") else fast
         found.append(fill("{} train {}.", fmt.gpus(row.gpus), words))
     if len(long := trainings(study)["break_even"].dropna()):
-        words = "With one global batch more GPUs finish first "
-        words += '<a href="#gpus">from {} epochs on</a>.'
-        found.append(fill(words, f"{long.min():.0f}"))
+        where = '<a href="#gpus">from {} epochs on</a>.'
+        many = f"With one global batch more GPUs finish first {where}"
+        found.append(fill(many, f"{long.min():.0f}"))
     text = fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
     lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
-    words = " On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
+    why = " On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
     for row in rows_of(lab.nlargest(len(found[:1]), "loading_share")):
-        text += fill(words, LAB, printed(row, "loading_share"))
+        text += fill(why, LAB, printed(row, "loading_share"))
     return text
 
 
@@ -80,7 +80,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def headline(study: StudyTables, cells: pd.DataFrame) -> str:
-    """Return ASCII lines for a terminal: one per card, warnings, and what was not measured."""
+    """Return ASCII lines for a terminal: cards, warnings, and configurations by status."""
     lines = [lead(study, cells).striptags()] * on_cpu(study.provenance)
     for card in cards(study, cells):
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
@@ -168,8 +168,9 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     """Return a card on noise: a run's deviation, and the smallest significant difference."""
-    noise = Noise(study.provenance, "epoch_seconds").spreads()
-    found = sorted(noise, key=lambda one: one.deviation)
+    found = sorted(
+        Noise(study.provenance, "epoch_seconds").spreads(), key=lambda one: one.deviation
+    )
     if not found:
         why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."
         return Card("sure", "How sure", fill("one run each"), Markup(why))
@@ -178,8 +179,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     words = "A run’s standard deviation. {} runs show differences from {} up."
     shown = " or ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
-    changing = len(drifting(cells))
-    if changing:
+    if changing := len(drifting(cells)):
         text += fill(" {} had not settled (~).", fmt.plural(changing, "configuration"))
     if warnings := len(study.audit):
         text += fill(" {}.", fmt.plural(warnings, "warning"))
@@ -188,14 +188,14 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return [a card] on what to run and what limits it, or else on the fastest row's limit."""
-    best = recommended(study, cells)
+    best: Any = recommended(study, cells)
     head = fill("Train {}", _named(best)) if best else Markup("")
     if hasattr(best, "target_accuracy"):
         words = "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s the whole run."
         target = printed(best, "target_accuracy", fmt.percent)
-        ends = (printed(best, name) for name in ("training_seconds", "run_seconds"))
+        times = (printed(best, name) for name in ("training_seconds", "run_seconds"))
         runs = printed(best, "epochs"), int(best.reached), int(best.seeds)
-        return [Card("do", "What to do", head, fill(words, target, *runs, *ends))]
+        return [Card("do", "What to do", head, fill(words, target, *runs, *times))]
     chosen: Any = best or fastest(cells)
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")

@@ -17,8 +17,8 @@ ENDS = ("", "_low", "_high")
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the row to recommend; None on a CPU, or if no configuration `learned`.
 
-    The row is the training whose 2 or more seeds all reach the accuracy in the shortest whole run.
-    Without one, it is the shortest epoch that `learned`, of several seeds if possible.
+    The row is the training with the shortest whole run, if 2 or more seeds all reach the accuracy.
+    Otherwise it is the shortest epoch that `learned`, with several seeds if possible.
     """
     if on_cpu(study.provenance):
         return None
@@ -54,7 +54,7 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 def break_even(one: Any, many: Any) -> float:
     """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does.
 
-    A run takes its epochs and `other_seconds`: start-up, and checks in time-to-accuracy trainings.
+    A run takes its epochs and `other_seconds`, for example its start-up.
     """
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.other_seconds - one.other_seconds
@@ -63,9 +63,9 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
-    """Return epoch times (s) per machine, one GPU, b = 128: of `LAB` and the fastest other recipe.
+    """Return epoch times (s) of `LAB` and the fastest other recipe on one GPU, b = 128, by machine.
 
-    `factor` is their ratio, and `training` the ratio of training times.
+    `factor` is their ratio, and `training` is the ratio of training times.
     """
     runs = study.provenance
     runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]

@@ -89,7 +89,7 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def age(runs: pd.DataFrame) -> list[str]:
-    """Return [text] on which packages changed since the runs; [] if no run has a commit."""
+    """Return [text] on which measuring code changed since the runs; [] if no run has a commit."""
     if not any(_values(runs, "commit")):
         return []
     changed = set[str]()

@@ -22,7 +22,7 @@ def on(row: Any) -> str:
 
 
 def below(row: Any) -> str:
-    """Return seconds of communication; `below` the upper end if the interval starts below 0."""
+    """Return seconds of communication as text: `below 0.1` if the interval starts below 0."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return f"below {significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 

@@ -80,7 +80,7 @@ class Column:
     flags: Mapping[str, OfRow] = field(default_factory=dict)
 
     def cell(self, row: Any) -> Figure:
-        """Return the printed value of `row`; without a value, a dash or a status other than ok."""
+        """Return the printed value of `row`, or else its status, or a dash if the status is ok."""
         value, text = getattr(row, self.name), ""
         if value != "" and pd.notna(value):
             text = self.text(row) if self.text else self.write(value)
@@ -111,7 +111,7 @@ def named(names: str) -> list[Column]:
 
 
 def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
-    """Return a row's quantity for a sentence, formatted by `write` or, by default, as in tables."""
+    """Return a row's quantity for a sentence, formatted by `write` or else as in tables."""
     (column,) = named(quantity)
     return replace(column, write=write or column.write).cell(row)
 
@@ -142,10 +142,10 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A table of a page: quantities `keys` and `columns` of the frame that `rows` returns.
+    """A table with the quantities `keys` and `columns` of the data frame that `rows` returns.
 
-    If `across` names a column of the frame, each of its values becomes a group of `columns`, with
-    the heading `heading(value)`; rows with equal keys are merged.
+    If `across` names a column of the frame, each of its values becomes a group of `columns` with
+    the heading `heading(value)`, and rows with equal keys are merged.
     """
 
     name: str

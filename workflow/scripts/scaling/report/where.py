@@ -107,7 +107,7 @@ def kernels(tables: StudyTables) -> list[Group]:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return bars of one traced step per recipe and strategy: on most GPUs, at b nearest to 128."""
+    """Return bars of a traced step per recipe and strategy: most GPUs, the b nearest to 128."""
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     far = np.abs(np.log(cells["batch_size"].astype(float) / REFERENCE_BATCH))
     for row in rows_of(cells.assign(far=far).sort_values(["gpus", "far"], ascending=[False, True])):
