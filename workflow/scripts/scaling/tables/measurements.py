@@ -27,9 +27,9 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     """Return a finding for each configuration in which one rank computes slower than all others."""
     findings = []
     for cell, seeds in by_cell(runs):
-        measured = [in_memory(record, ALONE) for record in seeds if record and cell["gpus"] > 1]
-        times = [ranks for ranks in measured if ranks is not None]
-        if not times:
+        measured = [in_memory(record, ALONE) for record in seeds if record]
+        times = [ranks for ranks in measured if ranks is not None and len(ranks) == cell["gpus"]]
+        if not times or cell["gpus"] == 1:
             continue
         seconds = np.concatenate(times, axis=1)
         rank = int(np.median(seconds, axis=1).argmax())
