@@ -28,21 +28,17 @@ Table 2: Speedup
 RUNS = "gpus,bs,run,seconds,speedup\n1,32,1,15.0,\n1,32,2,16.0,1\n1,32,3,17.0,\n1,128,1,8.0,1\n"
 FORMS = [
     LONG,
-    LONG.replace(",", "\t"),
     "sep=;\n" + LONG.replace(",", ";").replace(".", ","),
     LONG.replace("Time (s)", "Time,std").replace(".0,", ".000,0.100,").replace("M,", "M,,")
     .replace("1.6", "1.600").replace(",", "\t").replace(".", ","),
     # A sentence with commas above it, and no comma that cannot separate thousands.
     "On 2, then 1\n\n" + LONG.replace(",", ";").replace("1.6", "1,600").replace(".0", ",000"),
     "|" + LONG.replace(",", " | ").replace("OOM", "out of memory").replace("\n", "|\n|") + "|",
-    LONG.replace("Batch size", "bs").replace("GPUs", "#GPUs").replace("Time (s)", "epochTime"),
     LONG.replace("1,128", ",128").replace("2,128", ",128"),
-    LONG.replace("1,32", "1x V100,32").replace("2,32", "2 GPUs,32"),
     LONG.replace("16.0", "16000").replace("8.0,", "8000,").replace("(s)", "[ms]")
     .replace("10.0", "10 s"),
     LONG.replace("16.0", "0:16").replace("10.0", "0m 10.0s"),
     LONG.replace("2,32", "2,64").replace("2,128", "2,256").replace("Batch", "Global batch"),
-    LONG.replace("Time (s)", "Time per epoch,std").replace(".0,", ".0,0.1,").replace("M,", "M,,"),
     LONG.replace("Time (s)", "Images/s").replace("16.0", "3125").replace("8.0,", "6250,")
     .replace("10.0", "5.0k"),
     RUNS + "2,32,1,10.0,1.6\n2,128,1,OOM,\n",
@@ -81,19 +77,11 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
     ("header", "row", "expected"),
     [
         ("s_total,sec", "10,9", {"epoch": 10, "training": 9}),
-        ("total time (s),time per epoch (s)", "90,9", {"epoch": 9}),
-        ("time,train time", "10,9", {"epoch": 10, "training": 9}),
         ("Time (min)", "0.5", {"epoch": 30}),
-        ("time_ms", "9500", {"epoch": 9.5}),
-        ("epoch_time_ms,comm_ms", "9500,500", {"epoch": 9.5, "communication": 0.5}),
-        ("time_mins", "0.5", {"epoch": 30}),
         ("time_in_min", "0.5", {"epoch": 30}),
-        ("time_hours", "0.5", {"epoch": 1800}),
-        ("time,Bandwidth_MB_per_s", "30,1200", {"bandwidth": 1.2}),
         ("epoch_seconds,epoch_seconds_min,time_min", "9,8,7", {"epoch": 9, "least": 8}),
         ("time,Bandwidth [MB/s]", "30,1200", {"bandwidth": 1.2}),
         ("time,Bandwidth (Gbit/s)", "30,8.0", {"bandwidth": 1.0}),
-        ("Training time without data loading", "9", {"training": 9}),
         ("t,Comm (s),Comp (s)", "9,−2,8", {"communication": -2, "compute": 8}),
         ("time,Bandwidth utilization (GB/s)", "9,0.85", {"bandwidth": 0.85}),
         (
@@ -101,7 +89,6 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
             "9500,500,8.0",
             {"epoch": 9.5, "communication": 0.5, "bandwidth": 1},
         ),
-        ("time,Speedup vs 1 GPU", "9,1.8", {"speedup": 1.8}),
     ],
 )
 def test_a_header_is_read_by_its_meaning_and_unit(tmp_path, header, row, expected):
@@ -117,9 +104,7 @@ def test_a_header_is_read_by_its_meaning_and_unit(tmp_path, header, row, expecte
         ("gpus,batch,it/s\n1,32,80\n", "nothing says what the figures of `gpus`, `batch`, `it/s`"),
         ("Batch,1 GPU,2 GPUs\n32,16,8\n", "nothing says what the figures of `1 GPU` are"),
         ("GPUs,1,1,2,2\nBatch,32,64,32,64\nTime,9,8,5,4\n", "nothing says what the figures of `1`"),
-        ("nodes,gpus per node,batch,time\n2,8,32,9\n", "there is no column of GPUs among `nodes`"),
         ("gpus,batch,time_min\n1,32,1.5\n", "line 1: nothing says what the figures of `gpus`,"),
-        ("gpus,batch,Epoch_Time_Min_bs32\n1,32,1.5\n", "nothing says what the figures of"),
         ("gpus,batch,time\n1,32,soon\n", "line 2, column time: 'soon' is no epoch"),
         ("Nothing but a text,\nand another line.\n", "there is no table of times"),
         (HEADER + "\n", "there is no table of times"),
