@@ -44,7 +44,7 @@ def test_training_has_the_options_of_its_folder(new_study):
     # In the place of ours, which has a base.
     own = {"precision": "float32", **dict.fromkeys(["channels_last", "compile"], False)}
     own |= {"engine": "resident", **dict.fromkeys(["cuda_graph", "fused_norms"], False)}
-    full = {"gpus": [1], "epochs": 5, "recipe": "muon"}
+    full = {"gpus": [1], "epochs": 5, "recipe": "muon", "learning_rate": 0.7}
     study = new_study(
         grid__seeds=[3],
         grid__repeats=2,
@@ -70,6 +70,7 @@ def test_training_has_the_options_of_its_folder(new_study):
     # And one of warm-up; none until they settle.
     assert {(one["measured_epochs"], one["measured_seconds"]) for one in full} == {(4, 0.0)}
     assert all(one["recipe_options"]["muon"] == 0.0 for one in full)
+    assert {one["learning_rate"] for one in full} == {0.7}
     (plan,) = (json.loads(options)["plan"] for options, _ in words if "plan" in options)
     assert plan["gpus"] == 2 and any(ranks in files for _, files in words)
 

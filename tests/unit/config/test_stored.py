@@ -131,16 +131,6 @@ def test_special_file_of_a_study_is_refused(study, name):
 
 
 @pytest.mark.parametrize(
-    ("gpus", "per_node", "found"), [([1], None, []), ([1, 4, 2], None, [4]), ([1, 4, 8], 4, [4])]
-)
-def test_experiments_use_the_most_gpus_of_a_machine(gpus, per_node, found):
-    machine = {"gpus_per_node": per_node, "check": "off"}
-    document = CONFIG | {"grid": CONFIG["grid"] | {"gpus": gpus}, "machine": machine}
-    paths = [Path(f"experiments/gpus~{count}/synchronization.json") for count in found]
-    assert stored.records(document)["synchronization"] == paths
-
-
-@pytest.mark.parametrize(
     ("path", "partial", "told"),
     [
         ("manifest.json", False, "lacks 1 of the 31 files .* is manifest.json: restore them$"),

@@ -75,15 +75,6 @@ def test_speedup_lies_at_its_batch_size_with_the_ideal():
     assert list(best.lines[-1].get_ydata()) == [1, 2, 4]
 
 
-def test_bandwidth_alone_and_in_training_lie_at_their_bytes():
-    (axes,) = scaling.draw_bandwidth(STUDY).axes
-    alone = STUDY.interconnect[STUDY.interconnect["gpus"] == 4]
-    assert list(axes.lines[0].get_xdata()) == sorted(alone["message_bytes"])
-    reached = STUDY.bandwidth.query("gpus == 4")["bandwidth_gb_per_s"].dropna().tolist()
-    (training,) = [line for line in axes.lines if line.get_linestyle() == "None"]
-    assert set(training.get_ydata()) == set(reached)
-
-
 def test_accuracy_is_the_mean_over_seeds_after_the_last_epoch():
     cell = {"recipe": "plain", "strategy": "ddp", "gpus": 2, "seed": [0, 1, 0, 1]}
     rows = pd.DataFrame(cell | {"epoch": 2, "batch_size": [64, 64, 128, 128]})

@@ -26,16 +26,6 @@ def test_rate_warms_up_from_the_base_rate_and_decays_to_zero():
     assert rates(20, decay="sqrt") == pytest.approx([2, 3**0.5, 2**0.5, 1])
 
 
-def test_equal_runs_of_two_techniques_are_one():
-    """At the reference batch, scaling and warm-up leave nothing to scale or to warm up."""
-    plain, scaled = Technique(), Technique(scaling="linear", warmup_epochs=1)
-    at_reference = [run_of(STUDY, technique, 128, 640, 1.0, 0) for technique in (plain, scaled)]
-    assert at_reference[0] == at_reference[1]
-    larger = [run_of(STUDY, technique, 512, 640, 1.0, 0) for technique in (plain, scaled)]
-    assert larger[0] != larger[1]
-    assert run_of(STUDY, plain, 128, 640, 1.0, 1) != at_reference[0]
-
-
 def test_rate_with_lowest_training_loss_is_chosen():
     assert choose({0.25: 1.0, 1.0: 0.8, 4.0: 0.9}) == 1.0
     assert choose({0.25: 1.0, 1.0: None, 4.0: None}) == 0.25

@@ -1,18 +1,12 @@
 """Resources that jobs request, here and on a cluster, and arguments of their scripts."""
 
-import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
-from scaling.config.config import requested as requested_of
 from scaling.core import grid
-from scaling.core.grid import Cell
 from scaling.launch import jobs as jobs_module
 from scaling.launch.jobs import Jobs
-from scaling.launch.run_spec import RunSpec
 
 GRID = {"strategies": ["ddp"], "gpus": [1, 2, 8], "batch_sizes": [32, 64], "seeds": [0]}
 HERE = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(cores=1000))
@@ -74,36 +68,6 @@ def test_runs_are_ordered_as_in_the_grid():
     places = [jobs().place(vars(run) | {"repeat": ""}) for run in runs]
     assert places == [6, 5, 1]
     assert jobs().place(vars(runs[0]) | {"repeat": "/repeat~3"}) == 0
-
-
-@pytest.fixture
-def study():
-    config = requested_of(
-        yaml.safe_load((Path(__file__).parents[3] / "config/config.yaml").read_text())
-    )
-    return Jobs(config, HERE), config
-
-
-def test_later_sections_override_options_of_training(study):
-    jobs, config = study
-    config["time_to_accuracy"] |= {"learning_rate": 0.7, "epochs": 11}
-    rate = config["training"]["learning_rate"]
-    cell = {"recipe": config["time_to_accuracy"]["recipe"], "strategy": "ddp", "gpus": "2"}
-    cell |= {"batch_size": "32", "seed": "0", "repeat": "/repeat~2"}
-
-    def spec(*sections, **own):
-        given = jobs.run(RunSpec, *sections, **own)
-        files = json.loads(given["files"](cell, {"dataset": "x.npz"}, ["run.json"]))
-        assert files == {"images": "x.npz", "manifest": None, "output": "run.json"}
-        return json.loads(given["job"](cell))["spec"]
-
-    assert spec()["learning_rate"] == rate
-    found = spec("time_to_accuracy", measured_epochs=10)
-    assert (found["learning_rate"], found["measured_epochs"]) == (0.7, 10)
-    assert found["model"]["name"] == "resnet18-cifar" and found["recipe_options"]["muon"] == 0.12
-    assert RunSpec.model_validate_json(json.dumps(found)).cell == Cell(
-        config["time_to_accuracy"]["recipe"], "ddp", 2, 32, 0, 2
-    )
 
 
 def test_recipes_run_in_turns_over_repeats():
