@@ -8,9 +8,9 @@ import argparse
 import re
 import sys
 import traceback
-from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import split
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pandas as pd
@@ -33,12 +33,11 @@ SHOWN = "[!.~_]*"
 """Pattern of names that are not hidden or temporary files of file managers and editors."""
 
 
-@dataclass
-class Submission:
+class Submission(NamedTuple):
     """A submitted folder or file: its judged studies, or why it cannot be read."""
 
     folder: str
-    studies: list[Judged] = field(default_factory=list)
+    studies: list[Judged]
     refusal: str = ""
 
 
@@ -73,7 +72,7 @@ def read(path: Path, images: int, form: str = "") -> Submission:
     except Exception as error:  # A bug of the audit, which must not affect other submissions.
         traceback.print_exception(error)
         why = f"{folder}: the audit itself failed ({error!r}); please report it"
-    return Submission(folder, refusal=f"cannot be read: {why}")
+    return Submission(folder, [], f"cannot be read: {why}")
 
 
 def as_text(submissions: list[Submission]) -> str:

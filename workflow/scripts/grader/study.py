@@ -145,8 +145,10 @@ def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
         # Only the template asks how often a time was measured.
         runs = first.get("count") or ("1" if first.get("study") else None)
         if "run" in first:
-            later = {name: every[first["epochs"] :] or every for name, every in values.items()}
-            values = {name: [_median(every)] for name, every in later.items() if every}
+            for name in filter(values.get, VALUES):
+                later = values[name][first["epochs"] :] or values[name]
+                middle, unit = median(one.value for one in later), max(one.unit for one in later)
+                values[name] = [Figure(middle, unit)]
             runs = str(len(each))
         status = next((one["status"] for one in each if one["status"]), "ok")
         row: Record = {**dict(zip(CELL, cell, strict=True)), "status": status, "count": runs}
@@ -158,7 +160,3 @@ def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=[*CELL, "status", "count", *VALUES], dtype=object)
     table = table.astype({"gpus": int, "batch_size": int})
     return table.where(table.notna(), None)
-
-
-def _median(figures: list[Figure]) -> Figure:
-    return Figure(median(one.value for one in figures), max(one.unit for one in figures))

@@ -19,7 +19,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 FIELDS = [(name, _pattern(text)) for name, text in WORDS["fields"]]
 PATTERNS = {name: _pattern(text) for name, text in WORDS["patterns"].items()}
 IDENTITY = {"gpus", "batch_size", "global_batch", "strategy", "model", "parameters", "hardware"}
-IDENTITY |= {"status", "study", "recipe", "run", "count", "nodes"}
+IDENTITY |= {"status", "study", "recipe", "run", "count"}
 """Fields that name a configuration; all others are values of it."""
 
 
