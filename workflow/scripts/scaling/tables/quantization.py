@@ -1,6 +1,5 @@
 """Tables of int8 quantization: variants, layers, histograms, mistakes, and means over seeds."""
 
-from collections.abc import Callable
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
@@ -18,13 +17,6 @@ ERROR = "standard_error_points"
 MEANS = ["agreement_percent", "packed_bytes", "compression"]
 STANDARD_ERRORS = 2.0
 """Half the width of a 95 % interval in standard errors; a mean difference below it is noise."""
-SIGNS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
-    # The largest value is further from the last level than rounding allows.
-    "S·o·max": ("top_step", lambda wrong, right: abs(wrong / right - 1) > 1e-5),
-    # A quantized bias is more than half a level from b · S.
-    "bias": ("bias_error_steps", lambda wrong, _: wrong > 0.5 + 1e-6),
-}
-"""Signs of a mistake in a layer: a field, and a test of its mistaken and its correct value."""
 
 
 def quantization(documents: list[Row]) -> pd.DataFrame:
@@ -116,13 +108,15 @@ def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
     points, error = _difference(mistaken, correct).values()
     if points < -STANDARD_ERRORS * error:
         signs.append("accuracy")
-    for name, (field, tells) in SIGNS.items():
-        values = (
-            [layer[field] for one in each for layer in one["layers"]]
-            for each in (mistaken, correct)
-        )
-        if any(tells(*pair) for pair in zip(*values, strict=True) if None not in pair):
-            signs.append(name)
+    layers = ([layer for one in each for layer in one["layers"]] for each in (mistaken, correct))
+    pairs = [*zip(*layers, strict=True)]
+    steps = [(wrong["top_step"], right["top_step"]) for wrong, right in pairs if wrong["top_step"]]
+    # The largest value is further from the last level than rounding allows.
+    if any(abs(wrong / right - 1) > 1e-5 for wrong, right in steps):
+        signs.append("S·o·max")
+    # A quantized bias is more than half a level from b · S.
+    if any(wrong["bias_error_steps"] > 0.5 + 1e-6 for wrong, _ in pairs):
+        signs.append("bias")
     if any(one["calibration_checksum"] != one["training_checksum"] for one in mistaken):
         signs.append("calibration checksum")
     return signs
