@@ -2,7 +2,7 @@
 
 import torch
 
-from scaling.config.scheme import STAGES, Scheme
+from scaling.config.scheme import Scheme
 from scaling.core import command_line, environment
 from scaling.core.errors import UserError
 from scaling.core.records.experiments import VARIANT, VARIANT_PATTERN
@@ -30,9 +30,8 @@ def evaluate(evaluation: VariantEvaluation) -> None:
         chosen = training.sample(evaluation.calibration_images, evaluation.seed)
         network = load_weights(evaluation.weights).to(device)
         for name, scheme in schemes.items():
-            counted = name == STAGES[-1] and scheme == Scheme()
             try:
-                found = measure(network, scheme, chosen, test, evaluation.seed, counted)
+                found = measure(network, scheme, chosen, test, evaluation.seed)
             except UserError as error:
                 raise UserError(f"variant {name} cannot be made: {error}") from error
             about = {"variant": name, "scheme": scheme.model_dump(), "seed": evaluation.seed}

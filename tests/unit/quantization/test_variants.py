@@ -25,7 +25,7 @@ def records(quantized_digits):
     network, chosen = load_weights(quantized_digits / "weights.pt"), training.sample(len(test), 3)
     tried = {"": [], BOTH: BOTH.split("+")} | {name: [name] for name in MISTAKES}
     return {
-        name: measure(network, Scheme(mistakes=made), chosen, test, 0, False)
+        name: measure(network, Scheme(mistakes=made), chosen, test, 0)
         for name, made in tried.items()
     }
 

@@ -37,12 +37,12 @@ class VariantEvaluation(DataOptions):
 
 @torch.no_grad()
 def measure(
-    network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int, counted: bool
+    network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int
 ) -> dict[str, Any]:
     """Return accuracy, bytes and layers of a quantized copy of `network`.
 
-    The training images `chosen` calibrate the copy, unless a mistake of `scheme` replaces them. If
-    `counted`, histograms are returned too.
+    The training images `chosen` calibrate the copy, unless a mistake of `scheme` replaces them. The
+    default scheme, int8 throughout, has histograms too.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -75,7 +75,7 @@ def measure(
             row |= _scale_row(layer, floats[name], max(map(abs, calibration[name])))
         scale = quantized.get_submodule("quantize").scale
         record["input"] = {"scale": scale, "range": [*calibration[int8.IMAGES]]}
-        if counted:
+        if scheme == Scheme():
             record["histograms"] = distributions(network, quantized, test.batches())
     return record
 
