@@ -26,7 +26,6 @@ LIMITS = {
 }
 """Advice to shorten an epoch, by the column of the largest share of the epoch."""
 MOST_WARNINGS = 5
-"""Maximum number of warnings that a terminal shows."""
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
     "GPUs) show that every part works. {}Times say nothing about GPUs.</b> To measure: <code>make "
@@ -57,17 +56,17 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
         ends = f" ({fmt.span(row.speedup_low, row.speedup_high)})" * (row.speedup_low > 0)
         fast = fill("{}{} as fast as one", printed(row, "speedup"), ends)
         none = fill("no faster than one that these runs can show{}", ends)
-        words = none if row.verdict in ("same", "unclear") else fast
-        found.append(fill("{} train {}.", fmt.gpus(row.gpus), words))
+        verb = none if row.verdict in ("same", "unclear") else fast
+        found.append(fill("{} train {}.", fmt.gpus(row.gpus), verb))
     if len(long := trainings(study)["break_even"].dropna()):
-        where = '<a href="#gpus">from {} epochs on</a>.'
-        many = f"With one global batch more GPUs finish first {where}"
-        found.append(fill(many, f"{long.min():.0f}"))
+        link = '<a href="#gpus">from {} epochs on</a>'
+        words = f"With one global batch more GPUs finish first {link}."
+        found.append(fill(words, f"{long.min():.0f}"))
     text = fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
     lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
-    why = " On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
+    words = " On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
     for row in rows_of(lab.nlargest(len(found[:1]), "loading_share")):
-        text += fill(why, LAB, printed(row, "loading_share"))
+        text += fill(words, LAB, printed(row, "loading_share"))
     return text
 
 
@@ -168,9 +167,8 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     """Return a card on noise: a run's deviation, and the smallest significant difference."""
-    found = sorted(
-        Noise(study.provenance, "epoch_seconds").spreads(), key=lambda one: one.deviation
-    )
+    found = Noise(study.provenance, "epoch_seconds").spreads()
+    found = sorted(found, key=lambda one: one.deviation)
     if not found:
         why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."
         return Card("sure", "How sure", fill("one run each"), Markup(why))

@@ -18,8 +18,8 @@ def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5
 
     def fill(row: Any) -> str:
         values = [getattr(row, one) for one in names.split()]
-        known = not any(map(pd.isna, values))
-        return pattern.format(*(significant(value, digits) for value in values)) if known else ""
+        texts = (fixed(one, 0) if one % 1 == 0 else significant(one, digits) for one in values)
+        return "" if any(map(pd.isna, values)) else pattern.format(*texts)
 
     return Column(head, name=name, text=fill)
 
