@@ -8,37 +8,23 @@ from scaling.registry.engine import measuring_code
 from scaling.report.provenance import age
 
 NOW = code_digest.packages(*measuring_code("resident", "resnet18-cifar"))
-
-
-def runs(packages):
-    row = {
-        "status": "ok",
-        "commit": "abc",
-        "engine": "resident",
-        "model": "resnet18-cifar, width 64",
-    }
-    words = "; ".join(f"{name} {code}" for name, code in packages.items())
-    return pd.DataFrame([{**row, "code_packages": words}])
+RUN = {"status": "ok", "commit": "abc", "engine": "resident", "model": "resnet18-cifar, width 64"}
+ABSENT = "its model or engine is not here to compare its code"
 
 
 @pytest.mark.parametrize(
-    ("packages", "words"),
+    ("packages", "changed", "words"),
     [
-        (NOW, "this version’s code"),
-        (NOW | {"training": "0" * 16}, "this version measures by other code (training)"),
-        (NOW | {"gone": "0" * 16}, "this version measures by other code (gone)"),
-        ({}, "older measuring code"),
+        (NOW, {}, "this version’s code"),
+        (NOW | {"training": "0" * 16}, {}, "this version measures by other code (training)"),
+        (NOW | {"gone": "0" * 16}, {}, "this version measures by other code (gone)"),
+        ({}, {}, "older measuring code"),
+        (NOW, {"model": "gone.py:small"}, ABSENT),
+        (NOW, {"model": "gone.part:small"}, ABSENT),
+        (NOW, {"engine": "gone"}, ABSENT),
     ],
 )
-def test_age_names_the_packages_that_changed(packages, words):
+def test_age_names_the_packages_that_changed(packages, changed, words):
     assert {"training", "models", "instruments", "launch", "extras"} <= NOW.keys()
-    assert age(runs(packages)) == [words]
-
-
-@pytest.mark.parametrize(
-    "changed", [{"model": "gone.py:small"}, {"model": "gone.part:small"}, {"engine": "gone"}]
-)
-def test_code_of_a_model_or_engine_that_is_gone_is_not_compared(changed):
-    assert age(runs(NOW).assign(**changed)) == [
-        "its model or engine is not here to compare its code"
-    ]
+    code = "; ".join(f"{name} {digest}" for name, digest in packages.items())
+    assert age(pd.DataFrame([RUN | changed | {"code_packages": code}])) == [words]
