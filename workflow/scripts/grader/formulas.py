@@ -25,13 +25,11 @@ _compiled = cache(partial(compile, filename="formula", mode="eval"))
 class Cells:
     """The configurations of one strategy; each array has one element per configuration.
 
-    `own` is False for one-GPU times of other strategies, which come last. `names` has the values
-    of the names in formulas.yaml and slips.yaml.
+    `names` has the values of the names in formulas.yaml and slips.yaml.
     """
 
     gpus: np.ndarray
     batch: np.ndarray
-    own: np.ndarray
     images: int
     names: dict[str, Any]
     strategy: str = ""
@@ -52,9 +50,9 @@ def of_strategy(study: Study, strategy: str, images: int) -> Cells:
     single, chosen = study.rows["gpus"] == 1, study.rows["strategy"] == strategy
     sizes = study.rows.loc[chosen & single, "batch_size"]
     others = study.rows[single & ~chosen & ~study.rows["batch_size"].isin(sizes)]
-    borrowed = others.drop_duplicates("batch_size", keep=False).assign(**dict.fromkeys(FIGURES))
-    table = pd.concat([study.rows[chosen], borrowed])
-    own = (table["strategy"] == strategy).to_numpy()
+    borrowed = others.drop_duplicates("batch_size", keep=False)
+    blank = dict.fromkeys(["count", *FIGURES]) | {"status": "ok"}
+    table = pd.concat([study.rows[chosen], borrowed.assign(**blank)])
     gpus, batch = (table[name].to_numpy(dtype=int) for name in ("gpus", "batch_size"))
     n, b = gpus.astype(float), batch.astype(float)
     # Documents truncate what they derive as often as they round it.
@@ -80,13 +78,13 @@ def of_strategy(study: Study, strategy: str, images: int) -> Cells:
     if not timed:
         names |= {"T": names["images"] / names["rate"], "rate": UNKNOWN + n * 0.0}
     names["W"] = names["training"].or_else(names["T"] - names["loading"])
-    names["failed"] = own & ~table["status"].isin(["ok", "diverged"]).to_numpy()
-    names["once"] = own & (table["count"] == "1").to_numpy()
+    names["failed"] = ~table["status"].isin(["ok", "diverged"]).to_numpy()
+    names["once"] = (table["count"] == "1").to_numpy()
     names |= {"several": gpus > 1, **_of_others(gpus, batch)}
     size = n * b if study.global_batch else b
     names["T1"], names["W1"] = (names["at"](names[time], 1, size) for time in "TW")
     names["T1b"] = names["at"](names["T"], 1)
-    return Cells(gpus, batch, own, images, names, strategy)
+    return Cells(gpus, batch, images, names, strategy)
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.nd
 
 def _missing(cells: Cells) -> Iterator[Finding]:
     """Yield a finding on combinations of numbers of GPUs and batch sizes without a row."""
-    there = pd.MultiIndex.from_arrays([cells.gpus[cells.own], cells.batch[cells.own]])
+    there = pd.MultiIndex.from_arrays([cells.gpus, cells.batch])
     if len(there) <= LARGE:
         gaps = pd.MultiIndex.from_product(there.levels).difference(there).to_frame().to_numpy()
         number, batch = gaps[gaps.prod(axis=1) <= cells.images].T
