@@ -119,7 +119,7 @@ class VariantRecord(types.Record):
     packed_bytes: types.Positive
     float32_bytes: types.Positive
     exactness: NotRequired[types.Row | None]
-    """Numbers of logits computed in integers and in floats, and of differing ones (before version 9)."""
+    """Numbers of logits computed in both arithmetics, and of differing ones; before version 9."""
     input: types.Row | None
     """Quantization of input images: `scale` (levels per unit) and `range`."""
     layers: Annotated[list[types.Row], Len(1)]
