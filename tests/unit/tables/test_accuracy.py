@@ -54,7 +54,8 @@ def test_accuracies_are_compared_with_the_reference_batch(reference, size):
         runs.append((cell, record(cell, [epoch(1, 1.0)], evaluation=test)))
     rows = [{"reference": True, "global_batch": reference}] if reference else []
     remedies = schema.frame("remedies", rows)
-    table = compare_batches(timing(runs), accuracy(runs), remedies)
+    found = {"timing": timing(runs), "accuracy": accuracy(runs), "remedies": remedies}
+    table = compare_batches(schema.StudyTables("", found))
     assert table.loc[table["reference"], "batch_size"].tolist() == [size]
 
 

@@ -70,7 +70,7 @@ LOWER = Hypothesis(
 
 def _of_cells(tables: StudyTables) -> list[Claim]:
     """Return one claim on the largest global batch for each recipe and strategy."""
-    cells = learning.compare_batches(tables.timing, tables.accuracy, tables.remedies)
+    cells = learning.compare_batches(tables)
     made = []
     for name, rows in by_configuration(cells).items():
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]

@@ -33,7 +33,7 @@ FACTS = named(
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
     """Return one row per configuration; without accuracy if the images are random."""
-    learned = accuracy.compare_batches(tables.timing, tables.accuracy, tables.remedies)
+    learned = accuracy.compare_batches(tables)
     parts = [learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]]
     parts += [tables.utilization, tables.speedup, tables.costs, tables.provenance]
     found = tables.timing

@@ -56,23 +56,22 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
     return schema.arrange("accuracy", rows)
 
 
-def compare_batches(
-    timing: pd.DataFrame, accuracy: pd.DataFrame, remedies: pd.DataFrame
-) -> pd.DataFrame:
+def compare_batches(tables: StudyTables) -> pd.DataFrame:
     """Return a row per configuration: metrics over seeds, and the difference from a reference.
 
     Training metrics are of epoch 5, or of the last epoch of a shorter training. `reference` marks
-    a recipe's configuration on 1 GPU with the reference batch of `remedies` (default 128), or else
+    a recipe's configuration on 1 GPU with the techniques' reference batch (default 128), or else
     the smallest batch. The interval of `difference` is over seeds; with fewer than 3 seeds, its
     deviation is that of `_equal_trainings`.
     """
+    accuracy, remedies = tables.accuracy, tables.remedies
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     at_last = accuracy[MEANS].where(accuracy["epoch"] == last)
     cells = accuracy.assign(last=last, **at_last).groupby(CELL_KEYS)
     figures = cells[LEARNING].agg(["mean", "min", "max", "count", "std"])
     figures.columns = figures.columns.map("_".join).str.removesuffix("_mean")
     figures["epoch"] = cells["last"].first()
-    table = timing[[*CELL_KEYS, "status"]].merge(figures, how="left", on=CELL_KEYS)
+    table = tables.timing[[*CELL_KEYS, "status"]].merge(figures, how="left", on=CELL_KEYS)
     table = table.fillna({"test_accuracy_count": 0})
     table["global_batch_size"] = table["gpus"] * table["batch_size"]
     chosen = remedies.loc[remedies["reference"].eq(True), "global_batch"]
@@ -93,7 +92,7 @@ def compare_batches(
 
 def means(tables: StudyTables) -> pd.DataFrame:
     """Return `compare_batches` with intervals over seeds of training loss and test accuracy."""
-    table = compare_batches(tables.timing, tables.accuracy, tables.remedies)
+    table = compare_batches(tables)
     for name in ("train_loss", "test_accuracy"):
         off = margin([table[f"{name}_std"]], [table[f"{name}_count"]])
         table[f"{name}_low"], table[f"{name}_high"] = table[name] - off, table[name] + off
