@@ -48,6 +48,7 @@ MISTAKES = {
     "compute a third": ("compute", "right / 3"),
     "compute is the epoch": ("compute", "T"),
     "communication of T1 not divided": ("communication", "T - first"),
+    "communication cut off at 0": ("communication", "maximum(0, T - first)"),
     "communication upside down": ("communication", "-right"),
     "communication a step": ("communication", "right / steps"),
     "communication is the epoch": ("communication", "T"),
@@ -104,7 +105,7 @@ def study(rng: random.Random, digits: int) -> dict[str, Any]:
     of["bytes"] = (2 * (n - 1) / n if strategy == "ddp" else 2) * 4 * PARAMETERS
     about = {"strategy": strategy, "hint": hint, "k": 4 * PARAMETERS}
     about |= {"smallest": single["T"].iloc[0], "mean": single["T"].mean(), "images": IMAGES}
-    return {**of, **about, "ceil": np.ceil}
+    return {**of, **about, "maximum": np.maximum, "ceil": np.ceil}
 
 
 def submission(seed: int, mistake: str = "") -> Submission:
