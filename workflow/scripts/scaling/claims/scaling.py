@@ -76,7 +76,7 @@ def _model(cells: pd.DataFrame) -> str:
     if min(step, image) <= 0 or np.abs(shares @ [step, image] - 1).max() > FITS:
         return ""
     parts = (fmt.significant(1e3 * step), fmt.significant(1e6 * image))
-    return "a step takes {} ms and {} µs per image".format(*parts)
+    return "a step takes {} ms plus {} µs per image; larger batches need fewer steps".format(*parts)
 
 
 def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:

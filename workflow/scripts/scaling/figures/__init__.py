@@ -12,7 +12,7 @@ class FigureSpec(NamedTuple):
 
 FIGURES = {
     "epoch_time": FigureSpec(["timing"], "Seconds per epoch by batch size."),
-    "speedup": FigureSpec(["speedup"], "Speedup by batch size."),
+    "speedup": FigureSpec(["speedup"], "Speedup of an epoch, data loading included."),
     "communication": FigureSpec(
         ["communication"],
         "Communication by batch size: the delay by the exchange, else exposed messages.",

@@ -205,7 +205,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
         return [card] * bool(advice)
     text += fill(" {}.", advice) * bool(advice)
-    words = "{} an epoch, the shortest that learns as well as its reference ({}, {}). {}"
+    words = "{} an epoch; no faster configuration is shown to learn as well ({}, {}). {}"
     seeds = fmt.plural(best.test_accuracy_count, "seed")
     ends = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy")
     return [Card("do", "What to do", head, fill(words, *ends, seeds, text))]

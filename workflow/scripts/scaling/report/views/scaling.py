@@ -67,7 +67,7 @@ def rule(rows: pd.DataFrame) -> str:
         text += "included (to an accuracy: the whole run), against one GPU with the same global "
         text += "batch."
     if (rows["startup_seconds"].isna() & rows["startup_cold_seconds"].notna()).any():
-        text += " Start-up is of runs that compile nothing; where it lacks, all runs compiled."
+        text += " Start-up is of runs that compile nothing; where it is missing, all runs compiled."
     if rows["guess"].eq(True).any():
         text += " Extrapolated rows have twice the measured GPUs at the same efficiency and cost."
     return text
