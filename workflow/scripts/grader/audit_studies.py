@@ -42,7 +42,7 @@ class Submission(NamedTuple):
 
 
 def paths(names: list[str]) -> list[Path]:
-    """Return the paths of names or glob patterns, of which one string may hold several."""
+    """Return the paths that `names` match: names or glob patterns, several in one string or not."""
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     listed = list[Path]()
     for path in map(Path, parts):

@@ -153,7 +153,11 @@ def times(text: str, order: str = "TW") -> str:
 
 
 def verdicts(cells: Cells) -> dict[str, Verdict]:
-    """Return a verdict on each quantity; set `part` and `moving` in `cells.names`."""
+    """Return the verdict on each quantity, by its name.
+
+    Adds to `cells.names`, for formulas: `part` (a compute time within the printed one's rounding)
+    and `moving` (the printed communication time, else the right one).
+    """
     names, each = cells.names, dict[str, Verdict]()
 
     def part(value: Interval) -> Interval:

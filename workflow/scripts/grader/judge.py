@@ -1,4 +1,4 @@
-"""Judge a study: its figures by the accepted formulas, wrong ones by the slips of slips.yaml."""
+"""Judge a study: compare figures with accepted formulas, and explain wrong ones by known slips."""
 
 import math
 import re
@@ -148,9 +148,9 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
 
 
 def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:
-    """Return times on which two or more figures agree, where none fits the printed time.
+    """Find times, other than the printed ones, that explain two or more figures of a cell.
 
-    Return also where figures are of such a time.
+    Return these times, one for each row, and a mask of the rows with figures that come from them.
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])

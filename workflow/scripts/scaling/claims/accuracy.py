@@ -137,7 +137,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the difference in mean test accuracy over the seeds of two rows."""
+    """Return mean test accuracy of `own` minus that of `other`, each over its seeds."""
     runs = tables.convergence.query("chosen == True").groupby(["remedy", "global_batch"])
     seeds = runs["test_accuracy"]
     of_rows = (seeds.get_group((row.remedy, row.global_batch)) for row in (other, own))

@@ -125,7 +125,7 @@ def dataset_folder(config: dict[str, Any]) -> Path:
 
 
 def has_runs(records: Path, repeat: str) -> bool:
-    """Return whether a run of a repeat has a record. `repeat` is "", `/repeat~1` and so on."""
+    """Return whether a repeat has a record: `repeat` is "" (the first), `/repeat~1` and so on."""
     return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
 
 

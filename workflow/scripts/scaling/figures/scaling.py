@@ -38,7 +38,7 @@ ROW, GAP, BETWEEN = 74, 62, 30
 
 
 def draw_epoch_time(study: StudyTables) -> Figure | None:
-    """Draw epoch times over batch sizes on the fewest GPUs, with training times if different."""
+    """Draw epoch time over batch size on the fewest GPUs, and training time if it differs."""
     fewest = study.timing["gpus"] == study.timing["gpus"].min()
     known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:

@@ -167,7 +167,10 @@ class Jobs:
         return max(1, math.ceil(gpus / self._per_node))
 
     def threads(self, wildcards: Mapping[str, str]) -> int:
-        """Return the CPU cores of a timed job on each node: here all, unless jobs share the CPU."""
+        """Return the CPU cores of a timed job on each node.
+
+        On this machine a timed job has all cores, unless `machine.share` is true.
+        """
         if self._workflow.local_exec and not self._shares:
             return int(self._workflow.resource_settings.cores or 1)
         gpus = self.gpus(wildcards)

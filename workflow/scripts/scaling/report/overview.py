@@ -47,7 +47,7 @@ class Card(NamedTuple):
 def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
     """Return the main results in bold, and a sentence that explains them; "" without results."""
     if on_cpu(study.provenance):
-        return CPU.format(LEARNED if study.manifest["source"] != "own" else "")
+        return CPU.format(LEARNED if len(study.sampler) and len(study.quantization) else "")
     found = list[Markup]()
     for row in rows_of(from_the_lab(study).head(1)):
         factor = _factor(from_the_lab(study)["factor"])

@@ -90,7 +90,7 @@ class Manifest(ShapedDataset):
 
 @closed
 class OwnData(TypedDict):
-    """The dataset of a user's own command. Only its manifest has `origin`."""
+    """The dataset of a user's own command. Its manifest has `origin`; records of runs do not."""
 
     source: Literal["own"]
     origin: NotRequired[str]
