@@ -138,9 +138,10 @@ def summary(found: pd.DataFrame) -> str:
 
 @command_line.script
 def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare")) -> None:
-    """Write a page and a table into the folder `output`, and print a summary.
+    """Compare studies `a` and `b`: write a page and a table into `output`, and print a summary.
 
-    With `fail` (as 2%), also print a line of Markdown per configuration, and write gate.*.
+    With `fail`, the largest slowdown that passes (as 2%), also print a line of Markdown for each
+    configuration, and write the verdicts to gate.md and gate.json.
     """
     limit = limit_of(fail) if fail else 0.0
     folder, recipe, runs, facts = read(a)

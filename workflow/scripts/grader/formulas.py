@@ -142,7 +142,10 @@ class Verdict:
 
 
 def formulas(quantity: str) -> list[tuple[str, str]]:
-    """Return the accepted formulas, each with the remark on figures that only it explains."""
+    """Return (formula, remark) for each accepted formula of `quantity`.
+
+    The remark is shown if a figure agrees with this formula and with no other.
+    """
     entries = FORMULAS["quantities"][quantity][ORDER + 1 :]
     return [tuple(one) if isinstance(one, list) else (one, "") for one in entries]
 

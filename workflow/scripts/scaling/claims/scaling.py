@@ -198,7 +198,7 @@ def parts(tables: StudyTables) -> Answer:
 
 
 def _largest(table: pd.DataFrame) -> str | None:
-    """Return sentences on exposed messages and the largest part, for each recipe and strategy."""
+    """Return sentences for each recipe and strategy: exposed messages, an epoch's largest part."""
     texts: list[str] = []
     for name, rows in by_configuration(table.dropna(subset="waiting_share")).items():
         median = rows[list(PARTS)].median()

@@ -50,7 +50,7 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any
 
 
 def requested(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with all defaults, and with no recipe that no part uses."""
+    """Return `config` with all defaults, and only the recipes that some part uses."""
     return _requested(config).model_dump()
 
 

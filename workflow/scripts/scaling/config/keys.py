@@ -77,7 +77,7 @@ class TechniqueEntry(SweepOptions, types.Entry):
     """A recipe to train with large batches, and its learning rate sweep."""
 
     recipe: str
-    """A name in `recipes`. Its engine must have options of the update; only these are used."""
+    """A name in `recipes`, of an engine with options of the weight update: only these are used."""
     name: Word
     """Name in tables, figures and paths; the default is the name of the recipe."""
 

@@ -90,8 +90,8 @@ class Training(Sgd):
     warmup_seconds: types.NotNegative = 0.0
     """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
-    """Minimum seconds of the measured epochs. With `max_measured_seconds`, a run then continues
-    until the last third of them differs from the first third by at most 2 %, or their noise."""
+    """Minimum seconds of the measured epochs. With `max_measured_seconds`, a run continues until
+    its epochs are steady: their last and first third differ by at most 2 %, or by their noise."""
     max_measured_seconds: types.NotNegative = 0.0
     """Maximum seconds of measured epochs; the report names runs still unsteady. 0: do not wait."""
     instrumented_iterations: types.Count = 50
@@ -115,8 +115,8 @@ class LargeBatches(Options):
     reference_batch: Annotated[int, Ge(2)] = 128
     """Batch size on one GPU: the start of scaling rules, and the reference of comparisons."""
     gpus: types.Positive = 4
-    """Number of simulated GPUs, if each gets at least a reference batch; else one. One GPU
-    trains the batches of all of them, as micro-batches with separate batch-norm statistics."""
+    """Number of simulated GPUs, whose batches one GPU trains as micro-batches with separate
+    batch-norm statistics. A global batch below `gpus` reference batches is trained as one batch."""
     epochs: types.Positive = 5
     """Epochs of every run: all techniques are compared after the same number of images."""
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])

@@ -58,7 +58,7 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
 
 
 def draw_speedup(study: StudyTables) -> Figure | None:
-    """Draw speedups over batch sizes on the most GPUs; with several N > 1, also the best over N."""
+    """Draw speedup over batch size on the most GPUs; beside it, if N varies, the best of each N."""
     known = _known(study.speedup[study.speedup["gpus"] > 1], "speedup")
     if known.empty or on_cpu(study.provenance):
         return None

@@ -122,7 +122,7 @@ def relay_signals() -> None:
 
 
 def end_at_sigterm() -> None:
-    """Let SIGTERM end this Snakemake, which runs one job, although it sets a handler later."""
+    """Make SIGTERM end this process, a Snakemake of one job, even after it sets its own handler."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes)

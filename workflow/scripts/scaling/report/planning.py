@@ -15,10 +15,10 @@ ENDS = ("", "_low", "_high")
 
 
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
-    """Return the row to recommend; None on a CPU, or if no configuration `learned`.
+    """Return the row to recommend; None on a CPU, or if there is none.
 
-    The row is the training with the shortest whole run, if 2 or more seeds all reach the accuracy.
-    Otherwise it is the shortest epoch that `learned`, with several seeds if possible.
+    It is the training to an accuracy with the shortest whole run, if 2 or more seeds all reached
+    it. Otherwise it is the fastest that `learned`, of those with several seeds if there are any.
     """
     if on_cpu(study.provenance):
         return None

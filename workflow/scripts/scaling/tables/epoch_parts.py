@@ -41,7 +41,7 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return those of the seconds `EXCHANGE`, per iteration, that a run measured.
+    """Return seconds per iteration by name, for the names in `EXCHANGE` that a run measured.
 
     A block's time is that of the slowest rank, a message's time that of the rank that waits least.
     """

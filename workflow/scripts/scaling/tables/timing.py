@@ -152,7 +152,10 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return entries of `environment` in `known`, as text. `code` is a digest or a commit."""
+    """Return entries of `environment` whose names are in `known`, as text.
+
+    The entry `code` is the digest of the measuring code, else the commit.
+    """
     variables = environment.get("variables") or {}
     values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
     packages = environment.get("code_packages") or {}

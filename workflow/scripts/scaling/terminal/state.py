@@ -58,7 +58,7 @@ class DurationEstimates:
 
 
 def _similarity_keys(place: Path) -> list[str]:
-    """Return keys of a record for its run, configuration, recipe and kind, in this order."""
+    """Return four keys that similar records share: of run, configuration, recipe and kind."""
     folders = [one for one in place.parts[:-1] if not one.startswith(("seed~", "repeat~"))]
     cell, recipe = "/".join(folders), "/".join(folders[:3])
     return [place.as_posix(), cell, recipe, f"{folders[0]} {place.name}"]

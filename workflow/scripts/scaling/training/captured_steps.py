@@ -44,11 +44,11 @@ class SideStream:
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context manager that runs work on this stream, after all work launched so far.
+        """Return a context manager that runs work on this object's stream, after earlier work.
 
         `read` are the tensors that the work reads; they are kept alive until `join`. Outside a
-        capture, the work runs on the current stream, because cuDNN's search for algorithms must run
-        alone; if `launched` is True, it runs on this stream nevertheless.
+        capture, work runs on PyTorch's current stream instead, because cuDNN's search for
+        algorithms must run alone; `launched=True` uses this object's stream even then.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()

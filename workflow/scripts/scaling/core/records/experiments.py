@@ -85,7 +85,7 @@ class Synchronization(types.Record):
     model: Annotated[dict[str, types.Whole], Len(3, 3)]
     """Keys `parameter_bytes`, `buffer_bytes` and `widest_norm` (channels of the widest norm)."""
     permutations: NotRequired[list[types.Row]]
-    """Orders of samplers outside trainings, before version 9."""
+    """Only before version 9: image orders of samplers that ran outside a training."""
     steps: list[types.Row]
     """Messages of recorded training steps, by strategy; step 0 is before training."""
     trainings: list[types.Row]
@@ -119,7 +119,7 @@ class VariantRecord(types.Record):
     packed_bytes: types.Positive
     float32_bytes: types.Positive
     exactness: NotRequired[types.Row | None]
-    """Numbers of logits computed in both arithmetics, and of differing ones; before version 9."""
+    """Only before version 9: how many logits were also computed in integers, how many differed."""
     input: types.Row | None
     """Quantization of input images: `scale` (levels per unit) and `range`."""
     layers: Annotated[list[types.Row], Len(1)]

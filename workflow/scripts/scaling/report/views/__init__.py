@@ -14,7 +14,7 @@ PARTS = scaling.TABLES | ranks_int8.TABLES
 
 
 class Question(NamedTuple):
-    """A question of the lab: beginning of its claims' questions, title, names of figures."""
+    """A question of the lab: the prefix of its claims' questions, its title, its figures' names."""
 
     name: str
     title: str
