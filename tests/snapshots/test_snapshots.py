@@ -52,8 +52,8 @@ def test_comparison_names_gone_new_and_changed_values():
 
 
 def test_report_in_docs_is_that_of_its_study():
-    report = snapshots.ROOT / "docs/h100x2.html"
-    snapshot = snapshots.SNAPSHOTS / "expected/h100x2/report.txt"
+    report = snapshots.ROOT / "docs/h200x2.html"
+    snapshot = snapshots.SNAPSHOTS / "expected/h200x2/report.txt"
     assert snapshots.of_tables(Page(report.read_text(encoding="utf-8"))) == snapshot.read_text(
         encoding="utf-8"
     ), "make example"

@@ -39,7 +39,7 @@ RESULTS = {
 def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]]:
     """Return a row per known value: configuration, quantity, value, 95 % interval and unit.
 
-    If not `learned` (random images), loss and accuracy are left out; they are means over seeds.
+    Loss and accuracy are means over seeds; they are left out if not `learned` (random images).
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
     found = {**tables.found, "learning": accuracy.means(tables) if learned else pd.DataFrame()}

@@ -183,5 +183,5 @@ class Peaks(Options):
     repeats: Annotated[int, Ge(3)] = 10
     """Timed repeats of each operation. The result is their median."""
     sustained_seconds: types.NotNegative = 0.0
-    """Seconds of work before the fastest size is timed again, for the sustained peak. The work
-    goes on for up to three times as long, until the rate is steady. 0: no sustained peak."""
+    """Minimum seconds of work before the fastest size is timed again, for the sustained peak; up to
+    three times as many until the rate is steady. 0: no sustained peak."""

@@ -166,7 +166,7 @@ class Experiment:
     ) -> dict[str, float | None]:
         """Return loss and accuracy on the test images of `data`; the model does not change.
 
-        Batch norms use statistics of up to `PRECISE_IMAGES` training images, drawn as in `epoch`.
+        Batch norms use statistics of the first `PRECISE_IMAGES` images of training epoch `epoch`.
         """
         whole = InPrecision(model, self.study.precision == "bf16")
         buffers, images = list(model.buffers()), trainer.step.images

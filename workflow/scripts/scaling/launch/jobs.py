@@ -97,10 +97,10 @@ class Jobs:
         return found
 
     def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return the parameters `job` (options) and `files` (paths) of a rule, as functions.
+        """Return a rule's parameters `job` and `files`, which are functions that Snakemake calls.
 
-        Both give JSON with one argument, `name`. Snakemake repeats a job if its `job` changes, but
-        not if its `files` change, as these are a function of `input` and `output`.
+        Each returns a JSON object of one key, `name`: with options in `job`, with paths in `files`.
+        Snakemake repeats a job if its `job` changes, but not if `files` do, which follow `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -155,7 +155,7 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority, which falls in the order of `in_turns`; 0 for other runs."""
+        """Return a run's priority: the earlier in `in_turns`, the higher; 0 for other runs."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:

@@ -52,7 +52,7 @@ def layers(network: nn.Module) -> dict[str, Layer]:
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Map each layer to its ReLU, or to itself without one, by names; `IMAGES` to itself."""
+    """Map each layer's name to that of the ReLU after it, else to its own; `IMAGES` to itself."""
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
@@ -97,7 +97,7 @@ class QuantizedImages(nn.Module):
 class QuantizedLayer(nn.Module):
     """A convolution or linear layer whose inputs are integers of scale `input_scale`.
 
-    `products` is the layer with integer weights, which have `scales`, and without its bias. `bias`
+    `products` is the layer with integer weights of scales `scales`, and without bias. `bias`
     [outputs] is in levels of the accumulator, whose scale S is `accumulator_scale` [outputs].
     `factor` [outputs] brings sums to outputs of `bits` bits, given the `largest` |output| of the
     float layer. If `bits` is None, outputs are floats: the accumulator divided by S.

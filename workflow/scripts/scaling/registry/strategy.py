@@ -13,10 +13,10 @@ def _all_reduced(gpus: int, gradient_bytes: float) -> float:
 
 
 def _copied(gpus: int, gradient_bytes: float) -> float:
-    """Return 2 K bytes: K to broadcast the parameters, and K to reduce the gradients to GPU 0.
+    """Return 2 · `gradient_bytes`: parameters are broadcast, and gradients reduced to GPU 0.
 
-    NCCL does both in rings, where every GPU but the last sends K bytes to the next (PERFORMANCE.md
-    of nccl-tests, bus bandwidth). Buffers and outputs are not counted.
+    NCCL does both in rings, where every GPU but the last sends all bytes to the next
+    (PERFORMANCE.md of nccl-tests, bus bandwidth). Buffers and outputs are not counted.
     """
     return 2 * gradient_bytes if gpus > 1 else 0.0
 

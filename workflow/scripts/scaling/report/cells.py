@@ -102,7 +102,7 @@ def cell_id(row: Any) -> str:
 
 
 def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
-    """Return printed values and ratings (0 to 1) of the map, by row name and batch size."""
+    """Return the map's printed values and ratings (1 is best), by row name and batch size."""
     ratings = {}
     for name in metrics(cells):
         more_is_better = name in ("images_per_second", "test_accuracy")
@@ -141,7 +141,7 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
 def _page(
     row: Any, facts: list[Column], numbers: Iterable[Any], runs: Path, logs: Path
 ) -> dict[str, Any]:
-    """Return the contents of one page; `numbers` has the seed and repeat of each run."""
+    """Return the contents of a configuration's page; `numbers` are (seed, repeat) of its runs."""
     own = [Cell(*(getattr(row, key) for key in CELL_KEYS), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     paths = [cell.record_path(runs) for cell in own] + [cell.trace_path(runs) for cell in own[:1]]

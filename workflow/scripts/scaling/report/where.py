@@ -19,7 +19,7 @@ from scaling.tables.schema import StudyTables, rows_of
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
 ENLARGED = 3
-"""A recipe's bars are enlarged if the longest epoch is `ENLARGED` times its longest, or more."""
+"""A recipe's bars are enlarged if the longest of all epochs is this many times its longest."""
 COMPUTING, IDLE, MESSAGES = 2, 3, 4
 COMMUNICATION = ("nccl", "memcpy ptop")
 

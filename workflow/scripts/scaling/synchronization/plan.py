@@ -52,7 +52,7 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def trainings(self) -> list[Training]:
-        """Return trainings of each seed with and without `set_epoch`, and one in each other mode."""
+        """Return trainings of each seed with and without `set_epoch`, and one per other mode."""
         orders = [Training(seed, set_epoch=on) for seed in self.seeds for on in (True, False)]
         return orders + [one for one in self.modes.values() if one.buffers != "broadcast"]
 

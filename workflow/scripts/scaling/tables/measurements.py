@@ -57,10 +57,10 @@ def device_time(seeds: Seeds) -> dict[str, Any]:
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return seconds, work and rate of kernels in a step, per configuration and kernel class.
 
-    The `seconds` add up to the step. `rate` is FLOP/s for matrix products and B/s for others, over
-    the seconds in which the class runs. `reached` is `rate` / limit; the limit is the peak rate of
-    products, or of copies within a device. `least_seconds` are at the limit: their sum is a lower
-    bound of the step.
+    `seconds` do not overlap: they add up to the step. `rate` is FLOP/s for matrix products and B/s
+    for others, over all seconds in which kernels of the class run. `reached` is `rate` / limit; the
+    limit is the peak rate of products, or of copies within a device. `least_seconds` is work /
+    limit: their sum is a lower bound of the step.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)

@@ -22,7 +22,7 @@ from scaling.tables.noise import ENDS, Noise
 Run = tuple[Cell, RunRecord | None]
 """A run of the grid and its record; None if it has no record."""
 Seeds = list[RunRecord | None]
-"""Records of one configuration's runs, one per seed and repeat."""
+"""Records of one configuration's runs, one per seed and repeat; None where a record is missing."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 TIMES = ["epoch_seconds", "training_seconds"]
 TIMED = ("ok", "diverged")
@@ -83,7 +83,10 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return the seconds of blocks `name`, scaled to an epoch: [rank, block]; None if missing."""
+    """Return seconds of an epoch by each block of steps on batches in memory, [rank, block].
+
+    `name` is the kind of block, with or without gradient exchange. None if there is no such block.
+    """
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")
     if not ranks or whole.empty or not all(rank["iterations"] and rank[name] for rank in ranks):

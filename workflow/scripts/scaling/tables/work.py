@@ -63,7 +63,7 @@ def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return samples `other` / `one`, which turns ratios of times into ratios of rates; else 1."""
+    """Return samples `other` / `one`, which turn a ratio of times into one of rates; else 1."""
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 

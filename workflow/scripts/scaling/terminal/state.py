@@ -51,7 +51,7 @@ class DurationEstimates:
         return fmean(self._took[key]) if key else None
 
     def total(self, places: list[Path]) -> float:
-        """Return the sum of seconds of measurements; without an estimate, the mean counts."""
+        """Return estimated seconds of all measurements; one without an estimate has the mean."""
         known = [took for place in places if (took := self.seconds(place))]
         mean = fmean(known or chain(*self._took.values())) if self._took else 0
         return sum(known) + mean * (len(places) - len(known))

@@ -99,7 +99,7 @@ class Evaluation(TypedDict):
 
 
 class Memory(TypedDict):
-    """Peak bytes of each device and bytes that one has; on a CPU of each process and the host."""
+    """Peak bytes of each GPU and the capacity of one; on a CPU of each process and of the host."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]

@@ -14,7 +14,7 @@ PARTS = scaling.TABLES | ranks_int8.TABLES
 
 
 class Question(NamedTuple):
-    """A question of the lab: the prefix of its claims' questions, its title, its figures' names."""
+    """A question of the lab: its number, with which its claims begin, its title and figures."""
 
     name: str
     title: str
