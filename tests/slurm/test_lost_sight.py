@@ -140,7 +140,6 @@ def test_jobs_of_a_killed_snakemake_count_when_they_finish(new_slurm_study):
     killed = study.start()
     told = "running, 0 of 2: 2 running; until about"
     cluster.wait_for(lambda: told in status(), "both cells to run", study.folder)
-    assert "running: mine, 1 GPU, batch 500 per GPU, seed 0, since " in status()
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     study.snakemake("--unlock")
