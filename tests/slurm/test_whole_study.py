@@ -113,4 +113,4 @@ def test_command_starts_once_and_trains_on_both_nodes(new_slurm_study):
     assert found["status"] == "ok" and found["message"] is None
     assert len(found["epochs"]) == 4 and found["epochs"][0]["gpu_readings"] == []
     (log,) = study.folder.glob("logs/train_run/**/seed~0.log")
-    assert Counter(re.findall("ran on (n.) ", log.read_text())) == {"n1": 2, "n2": 2}
+    assert Counter(re.findall("ran on (n.)", log.read_text())) == {"n1": 2, "n2": 2}
