@@ -80,7 +80,7 @@ class Noise:
     """The model of noise for column `quantity` of `runs`, a table with `keys`, machine and code.
 
     Of a configuration, only the runs of its commonest code count. If `apart`, each batch size has
-    its own fit.
+    its own fit and one variance, whatever the strategy.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Noise:
         self._logs = np.log(known[quantity].to_numpy(float))
         if known.empty:
             return
-        kind = number(*model, "strategy", "gpus")
+        kind = number(*model) if apart else number(*model, "strategy", "gpus")
         self._kinds = known.iloc[np.unique(kind, return_index=True)[1]]
         self._kind_of = kind[np.unique(cell, return_index=True)[1]]
         self._chain = _chains(cell, machine)
