@@ -3,14 +3,14 @@ VENV ?= .venv
 LOCK ?= requirements.lock
 CORES ?= all
 # Paths and names, which may be somebody else's, reach a recipe by its environment, never as its text.
-$(foreach name,STUDY CONFIG BASE A B FAIL FORM,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STUDY CONFIG BASE A B FAIL,$(eval override $(name) := $$(value $(name))))
 BIN := $(abspath $(VENV))/bin
-export STUDY CONFIG BASE A B FAIL FORM BIN VENV LOCK
+export STUDY CONFIG BASE A B FAIL BIN VENV LOCK
 export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare studies site replays published audit test test-newest test-slurm test-faults test-browser lint format docs example bench lock clean
+.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare site published audit test test-newest test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -36,7 +36,7 @@ env: ## install the environment in .venv, unless it matches the lock file
 
 # What reads stored studies needs no PyTorch: a small environment of its own, unless .venv is there.
 SMALL := $(if $(wildcard $(VENV)/requirements.lock),$(VENV),.venv-replay)
-report status replay answers compare studies site published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
+report status replay answers compare site published audit: export PATH := $(abspath $(SMALL))/bin:$(PATH)
 small-env:
 	@$(MAKE) --no-print-directory env VENV=$(SMALL) \
 	  LOCK=$(if $(filter $(VENV),$(SMALL)),$(LOCK),requirements-replay.lock)
@@ -89,37 +89,24 @@ pack: named env ## store the study in results/ as data: make pack STUDY=name (FO
 replay: named stored small-env ## rebuild a stored study's tables and report, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$$STUDY"
 
-answers: stored small-env ## write the lab's answers as Markdown: make answers STUDY=name (FORM=B5 or Q7: a course form's order)
+answers: stored small-env ## write the lab's answers as Markdown: make answers STUDY=name
 ifdef STUDY
 	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers.md"
 endif
 	@[ -f "results/$${STUDY:+replay/$$STUDY/}answers.md" ] \
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
-ifdef FORM
-	@python workflow/scripts/answers_form.py --form "$$FORM" \
-	  --answers "results/$${STUDY:+replay/$$STUDY/}answers.md"
-endif
 
 compare: compared small-env ## compare two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)
 	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $${FAIL:+--fail "$$FAIL"}
 
-studies: small-env ## index all stored studies: results/studies.html
-	@$(MAKE) --no-print-directory replays OF=claims
-	@echo "The page is results/studies.html"
-
 site: small-env ## write all stored studies' reports for a web host: site/index.html
-	@$(MAKE) --no-print-directory replays OF=all
-	@rm -rf site
-	@for report in results/replay/*/report.html; do name=$$(basename "$$(dirname "$$report")"); \
-	  [ ! -d "studies/$$name" ] || install -D -m 644 "$$report" "site/replay/$$name/report.html"; done
-	@cp results/studies.html site/index.html
+	@rm -rf site && mkdir site
+	@echo '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Scaling studies</title><h1>Scaling studies</h1>' > site/index.html
+	@for stored in studies/*/config.yaml; do name=$$(basename "$$(dirname "$$stored")"); page="replay/$$name/report.html"; \
+	  echo "Replaying $$name"; $(SNAKEMAKE) --quiet --config replay="$$name" && install -D -m 644 "results/$$page" "site/$$page" \
+	  && sed -n "s:.*<h1>\(.*\)</h1>.*:<p><a href=\"$$page\">$$name</a> \1</p>:p" "site/$$page" >> site/index.html; done; true
 	@echo "The site is site/index.html"
-
-replays:
-	@for stored in studies/*/config.yaml; do name=$$(basename "$$(dirname "$$stored")"); \
-	  echo "Replaying $$name"; $(SNAKEMAKE) --quiet --config replay="$$name" -- $(OF); done; true
-	@python workflow/scripts/studies_render.py --folder studies --results results
 
 published: small-env ## audit published studies: results/published.html
 	@PYTHONPATH=workflow/scripts python -m grader.audit_studies $(patsubst %/timings.csv,%,$(wildcard studies/*/timings.csv)) --output results/published.html || [ $$? = 3 ]

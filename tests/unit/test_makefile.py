@@ -67,9 +67,9 @@ def test_arguments_are_checked_before_installing(make, call, said):
 
 
 def test_unwritable_home_is_one_sentence(make):
-    status, said = make("studies", HOME="/dev/null", XDG_CACHE_HOME="")
+    status, said = make("site", HOME="/dev/null", XDG_CACHE_HOME="")
     assert status == 2 and said.startswith("error: /dev/null/.cache cannot be written: clone into")
-    assert make("studies", HOME="/dev/null", XDG_CACHE_HOME="cache")[0] == 0
+    assert make("site", HOME="/dev/null", XDG_CACHE_HOME="cache")[0] == 0
 
 
 def test_own_configuration_is_merged_into_scaling_study(make):

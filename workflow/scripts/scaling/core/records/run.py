@@ -178,32 +178,6 @@ class Run(types.Record):
     """Seconds from the start of the command, after waiting for GPUs, to the last process's end."""
 
 
-@types.opened
-class EpochMetrics(TypedDict):
-    """Metrics after one epoch. Techniques are tested with recomputed batch-norm statistics."""
-
-    epoch: types.Positive
-    updates: types.Positive
-    train_loss: types.Amount | None
-    train_accuracy: types.Fraction | None
-    test_loss: NotRequired[types.Amount | None]
-    test_accuracy: NotRequired[types.Fraction | None]
-    validation_accuracy: NotRequired[types.Fraction | None]
-
-
-@types.opened
-class Training(TypedDict):
-    """One training with a technique for large batches: its length, its end, and its epochs."""
-
-    seed: types.Whole
-    updates: types.Positive
-    planned_epochs: types.Positive
-    planned_updates: types.Positive
-    diverged: str
-    seconds: types.Seconds
-    epochs: list[EpochMetrics]
-
-
 class Technique(types.Record):
     """Record of one technique, `remedy`, at one global batch (`runs.json`)."""
 
