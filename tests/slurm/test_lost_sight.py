@@ -138,7 +138,7 @@ def test_jobs_of_a_killed_snakemake_count_when_they_finish(new_slurm_study):
         return subprocess.run(command, cwd=study.folder, capture_output=True, text=True).stdout
 
     killed = study.start()
-    told = "running, 0 of 2: 2 running; until about"
+    told = "running, 0 of 2: 2 running\n"
     cluster.wait_for(lambda: told in status(), "both cells to run", study.folder)
     killed.send_signal(signal.SIGKILL)
     killed.wait()

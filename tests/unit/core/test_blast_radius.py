@@ -79,7 +79,7 @@ TELLING = [
     ("launch/outcome.py", "stopped at the time limit", "ended at the time limit"),
     ("registry/strategy.py", "2 * (gpus - 1) / gpus", "3 * (gpus - 1) / gpus"),
     ("tables/ratios.py", "only in A", "just in A"),
-    ("terminal/progress.py", "one after another", "in turn"),
+    ("terminal/progress.py", "The report is", "A report is"),
 ]
 PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}
 RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}

@@ -1,4 +1,4 @@
-"""Print a dry run's plan, one line per finished measurement, and where a study's results are."""
+"""Print one line per finished measurement, the remaining time, and where the report is."""
 
 import logging
 import subprocess
@@ -11,13 +11,10 @@ from typing import Any
 
 from scaling.config import devices, stored
 from scaling.core import environment, files
-from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
-from scaling.core.records.experiments import CHECK
 from scaling.core.records.run import RUN
-from scaling.report.provenance import unfit
-from scaling.tables import measurements, timing
+from scaling.tables import timing
 from scaling.terminal import state
 
 say = logging.getLogger("snakemake.logging").info
@@ -40,10 +37,7 @@ class Progress:
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, list[Path]] = {}
         """Records that each measuring job writes, as paths relative to the folder of records."""
-        self._estimates: state.DurationEstimates
-        self._start = time.monotonic()
-        self._done: list[int] = []
-        self._warned: list[str] = []
+        self._done, self._start = 0, time.time()
         self._waits_for = waits_for
         self._here = self._on_cpu = False
         """Whether jobs start on this machine, and whether they are timed on its CPU."""
@@ -69,7 +63,7 @@ class Progress:
                 if held := self._waits_for(self._config["device"], gpus):
                     say(f"{job.rule.name} waits: {held}")
             elif event.startswith("This was a dry-run"):
-                say(printable(self._plan()))
+                say(self._lacks)
             elif event.startswith("Nothing to be done"):
                 self._link()
         except Exception:
@@ -102,10 +96,9 @@ class Progress:
         except UserError as error:
             if not workflow.dryrun:
                 sys.exit(f"error: {error}")
-            self._lacks = f"\nThis machine could not run it: {error}."
+            self._lacks = printable(f"This machine could not run it: {error}.")
         gpus = environment.visible_gpus() and self._config["device"] != "cpu"
         self._on_cpu = here and not gpus
-        self._estimates = state.DurationEstimates(self._records)
 
     def _gone(self) -> Iterator[Path]:
         """Yield each missing input whose absence makes Snakemake repeat finished runs."""
@@ -118,58 +111,25 @@ class Progress:
         if again and before["dataset"] == self._config["dataset"] and not self._images.exists():
             yield self._images
 
-    def _plan(self) -> str:
-        """Return a dry run's plan: numbers of measurements and jobs, and the estimated time."""
-        places = [place for own in self._places.values() for place in own]
-        derived = fmt.plural(len(self._jobs) - len(self._places), "job")
-        derived += " for tables, figures and report"
-        if not places:
-            return f"This would run {derived}."
-        runs = sum(place.name == "run.json" for place in places)
-        counts = [fmt.plural(runs, "training")] * bool(runs)
-        counts.append(fmt.plural(len(places) - runs, "other measurement"))
-        known = [place for place in places if self._estimates.seconds(place)]
-        total = "how long that takes is known once some are measured"
-        if known:
-            total = f"about {state.duration(self._estimates.total(places))} one after another"
-            total += f" ({len(known)} as measured here, {len(places) - len(known)} guessed)"
-        return "This would run " + ";\n  ".join([*counts, derived, total]) + "." + self._lacks
-
     def _finished(self, number: int) -> None:
         """Print one line about a finished measurement, and the estimated remaining time."""
-        self._done.append(number)
-        for place in self._places[number]:
-            self._estimates.add(place)
-            if place.name == Path(stored.MACHINE).name:
-                self._warn(place)
-        of = len(self._places)
-        if len(self._done) < of and not self._on_cpu:
+        self._done += 1
+        due = len(self._places) - self._done
+        if due and not self._on_cpu:
             self.render_partial()
         # In a terminal, profiles/local shows progress bars.
         if sys.stderr.isatty() and "rich" in self._workflow.output_settings.log_handler_settings:
             return
-        done = [place for job in self._done for place in self._places[job]]
-        due = [place for job in self._places.keys() - {*self._done} for place in self._places[job]]
-        # Jobs may run at the same time, and take time besides.
-        pace = (time.monotonic() - self._start) / (self._estimates.total(done) or 1)
-        left = f", about {state.duration(pace * self._estimates.total(due))} left"
-        known = due and 2 * len(self._done) >= of
-        say(f"[{len(self._done)} of {of}] {self._outcome(number)}{left if known else ''}")
-
-    def _warn(self, place: Path) -> None:
-        """Print what a machine check found, unless an earlier check found the same."""
-        found = unfit(measurements.machine([CHECK.read(self._records / place)]))
-        if found and found not in self._warned:
-            say(printable(f"Machine check: {found}"))
-        self._warned.append(found)
+        left = ""
+        if 0 < due <= self._done:
+            left = f", about {state.time_left(self._start, self._done, due)} left"
+        say(f"[{self._done} of {len(self._places)}] {self._outcome(number)}{left}")
 
     def _outcome(self, number: int) -> str:
         """Return the result of a measurement as text."""
-        job, (place, *_) = self._jobs[number], self._places[number]
+        place = self._places[number][0]
         if place.name != "run.json":
-            known = {key: value.rpartition("~")[2] for key, value in job.wildcards.items()}
-            named = [f"{key} {value}" for key, value in known.items() if value]
-            return ", ".join([job.rule.name.replace("_", " "), *named])
+            return str(Path(self._jobs[number].log[0]).relative_to("logs").with_suffix(""))
         record = RUN.read(self._records / place)
         seconds = timing.epochs([record], "measured")["seconds"]
         result = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]

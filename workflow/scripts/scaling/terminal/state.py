@@ -2,11 +2,8 @@
 
 import math
 import time
-from collections import defaultdict
-from datetime import datetime
-from itertools import chain
+from datetime import datetime, timedelta
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -22,53 +19,12 @@ NOT_OF_OTHERS = ("train_run", "replay", "partial")
 """Folders of logs that belong to runs of the grid, or to no measurement."""
 
 
-class DurationEstimates:
-    """Estimates durations (seconds) of measurements from records in the folder `records`."""
+def time_left(since: float, done: int, due: int) -> timedelta:
+    """Return how long `due` measurements will take, if each takes as long as one did so far.
 
-    def __init__(self, records: Path) -> None:
-        self._records = records
-        self._took = defaultdict[str, list[float]](list)
-        for kind in stored.RECORDS:
-            for path in records.glob(f"{kind}/**/*.json"):
-                self.add(path.relative_to(records))
-
-    def add(self, place: Path) -> None:
-        """Add the duration of the record at `place`, a path relative to the folder of records."""
-        try:
-            found = files.read_json(self._records / place)
-            began, ended = (found["environment"][key] for key in ("started", "ended"))
-            passed = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
-            took = float(found.get("run_seconds") or passed.total_seconds())
-        except (UserError, AttributeError, LookupError, TypeError, ValueError):
-            return  # Some records have no duration.
-        if took > 0:
-            for key in _similarity_keys(place):
-                self._took[key].append(took)
-
-    def seconds(self, place: Path) -> float | None:
-        """Return the mean seconds of the most similar measurements; None if there are none."""
-        key = next((key for key in _similarity_keys(place) if key in self._took), None)
-        return fmean(self._took[key]) if key else None
-
-    def total(self, places: list[Path]) -> float:
-        """Return estimated seconds of all measurements; one without an estimate has the mean."""
-        known = [took for place in places if (took := self.seconds(place))]
-        mean = fmean(known or chain(*self._took.values())) if self._took else 0
-        return sum(known) + mean * (len(places) - len(known))
-
-
-def _similarity_keys(place: Path) -> list[str]:
-    """Return four keys that similar records share: of run, configuration, recipe and kind."""
-    folders = [one for one in place.parts[:-1] if not one.startswith(("seed~", "repeat~"))]
-    cell, recipe = "/".join(folders), "/".join(folders[:3])
-    return [place.as_posix(), cell, recipe, f"{folders[0]} {place.name}"]
-
-
-def duration(value: float) -> str:
-    """Return a number of seconds as text: `40 s`, `12 min`, `3.4 h`."""
-    if value < 90:
-        return f"{value:.0f} s"
-    return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
+    `done` measurements have ended since the time `since`, in seconds since 1970.
+    """
+    return timedelta(seconds=round(due * (time.time() - since) / done))
 
 
 def study_status(config: dict[str, Any], since: float) -> str:
@@ -89,13 +45,13 @@ def study_status(config: dict[str, Any], since: float) -> str:
     if not there.issuperset(others):
         paths = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
         logs |= {log: _unfinished(log, since)[1] for log in paths}
-    due = [place for place in [*cells, *others] if place not in there]
     counted = f": {_counted(runs['state'], 0)}" if cells else ""
     first, end = {*(cells or others)}, ""
-    if (runs_now := since < math.inf) and due:
-        left = DurationEstimates(RESULTS).total(due)
-        end = f"; until about {datetime.fromtimestamp(time.time() + left):%a %H:%M}"
-    head = f"{config['study']} ({RESULTS / stored.CONFIG}), {'' if runs_now else 'not '}running, "
+    made = sum((RESULTS / place).stat().st_mtime >= since for place in first & there)
+    if made and (due := len(first - there)):
+        end = f"; until about {datetime.now() + time_left(since, made, due):%a %H:%M}"
+    runs_now = "" if since < math.inf else "not "
+    head = f"{config['study']} ({RESULTS / stored.CONFIG}), {runs_now}running, "
     table = runs.pivot_table(
         "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False, fill_value="-"
     )
