@@ -3,9 +3,9 @@ VENV ?= .venv
 LOCK ?= requirements.lock
 CORES ?= all
 # Paths and names, which may be somebody else's, reach a recipe by its environment, never as its text.
-$(foreach name,STUDY CONFIG BASE A B FAIL,$(eval override $(name) := $$(value $(name))))
+$(foreach name,STUDY CONFIG BASE A B FAIL FORM,$(eval override $(name) := $$(value $(name))))
 BIN := $(abspath $(VENV))/bin
-export STUDY CONFIG BASE A B FAIL BIN VENV LOCK
+export STUDY CONFIG BASE A B FAIL FORM BIN VENV LOCK
 export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
@@ -89,13 +89,17 @@ pack: named env ## store the study in results/ as data: make pack STUDY=name (FO
 replay: named stored small-env ## rebuild a stored study's tables and report, without a GPU: make replay STUDY=name
 	$(SNAKEMAKE) --config replay="$$STUDY"
 
-answers: stored small-env ## write the lab's answers as Markdown: make answers STUDY=name
+answers: stored small-env ## write the lab's answers as Markdown: make answers STUDY=name (FORM=B5 or Q7: a course form's order)
 ifdef STUDY
 	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers.md"
 endif
 	@[ -f "results/$${STUDY:+replay/$$STUDY/}answers.md" ] \
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
 	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
+ifdef FORM
+	@python workflow/scripts/answers_form.py --form "$$FORM" \
+	  --answers "results/$${STUDY:+replay/$$STUDY/}answers.md"
+endif
 
 compare: compared small-env ## compare two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)
 	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $${FAIL:+--fail "$$FAIL"}
