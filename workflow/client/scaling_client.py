@@ -27,11 +27,11 @@ RANKS = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"
 def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
     """Report that epoch `number` has ended, by printing one line of JSON. Waits for the GPU first.
 
-    Epochs are numbered consecutively from 0 or 1. `seconds` is the duration of the epoch; by
-    default, the time since the previous call, or since the import in the first call. `samples` is
-    the number of training samples on all ranks, `loss` their mean training loss, and
-    `test_accuracy` a fraction from 0 to 1; None means unknown. Only rank 0 prints; if `step` is
-    used, every rank prints.
+    Epochs are numbered consecutively from 0 or 1. `seconds` is the duration of the epoch. Its
+    default is the time since the previous call or, in the first call, since the import of this
+    module. `samples` is the number of training samples on all ranks, `loss` their mean training
+    loss, and `test_accuracy` a fraction from 0 to 1; None means unknown. Only rank 0 prints; if
+    `step` is used, every rank prints.
     """
     global _before, _waited
     torch = _gpu()
@@ -55,7 +55,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
 @contextmanager
 def step():
-    """Time the training step in the `with` block. On a GPU, use CUDA events and do not wait."""
+    """Time the training step in the `with` block. On a GPU, CUDA events do so, without waiting."""
     torch = _gpu()
     if torch:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -70,7 +70,7 @@ def step():
 
 
 def data_wait(batches):
-    """Yield the batches, and add up the seconds spent waiting for them."""
+    """Yield each of `batches`, and time the wait for it. `epoch` prints the total in seconds."""
     global _waited
     batches, nothing = iter(batches), object()
     while True:
@@ -97,7 +97,7 @@ def _rank():
 
 
 def _print(line):
-    """Print `line` in one write, after a line feed: a progress bar may be on the current line."""
+    """Print `line` as JSON in one write, after a line feed that ends the line of a progress bar."""
     global _introduced
     text = ""
     if not _introduced and _rank() == 0:

@@ -1,7 +1,8 @@
 """A ResNet18 whose batch norms, residual additions and ReLUs are fused into few kernels.
 
-The forward pass reads the activations twice and the backward pass the gradients twice: first to sum
-them, then to compute the result. ReLU's mask is not stored, but recomputed from activations.
+The forward pass reads each activation twice: to sum activations for mean and variance, and to
+normalize them. Likewise, the backward pass reads each gradient twice. The mask of a ReLU is not
+stored, but recomputed from activations.
 """
 
 from contextlib import nullcontext
@@ -18,19 +19,19 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import SideStream
 
 ASIDE_UP_TO = 512
-"""Largest batch whose weight gradients are computed on a side stream. On one H100 this gained 2 %
-at 512, and nothing at 2048, where each kernel occupies the whole device."""
+"""Largest batch whose weight gradients are computed on a side stream. On one H100, this saves 2 %
+of the time at 512, and nothing at 2048, where each kernel occupies the whole device."""
 SUMS = 4
 """Number of sums per channel: values, squares, gradients, gradients · normalized values."""
 Twice = tuple[Tensor, Tensor]
-"""One array, returned as two tensors. `FusedNorm.__call__` explains why."""
+"""Two tensors that share one array. `FusedNorm.__call__` explains why there are two."""
 
 
 class FusedNorm(NamedTuple):
     """Batch norm in training mode, fused with the residual addition and the ReLU that follow it.
 
     `sums`, float32 [SUMS · channels], must be zero before the forward pass. The backward pass
-    stores the gradients of the norm's weight and bias there.
+    stores the gradients of the norm's weight and bias in `sums`.
     """
 
     norm: nn.BatchNorm2d
@@ -42,8 +43,9 @@ class FusedNorm(NamedTuple):
         """Return relu(norm(x) + residual) as two tensors that share one array.
 
         `x` is [images, channels, height, width]. If `residual_norm` is given, it normalizes the
-        residual first. The caller uses each of the two tensors once. Autograd then passes the two
-        gradients to the backward kernel, which adds them without an extra pass over memory.
+        residual before the addition. The caller must use each of the two tensors once. Autograd
+        then passes two gradients to the backward kernel, whose addition of them needs no extra pass
+        over memory.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
         parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
@@ -144,7 +146,7 @@ class _Launch:
 def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
     """Return `conv2d(images, weight, padding=1)` in channels-last order, in the dtype of `weight`.
 
-    It is computed as a matrix product, because a convolution with 3 input channels leaves tensor
+    This is computed as a matrix product, because a convolution with 3 input channels leaves tensor
     cores idle. `images` [n, 3, height, width] get no gradient; `weight` is [channels, 3, 3, 3].
     """
     count, _, height, width = images.shape
@@ -183,12 +185,12 @@ class _Convolution(torch.autograd.Function):
 
 
 class FusedResNet(nn.Module):
-    """Computes `model` in training mode, on a GPU, in channels-last order.
+    """A module that computes `model` in training mode, on a GPU, in channels-last order.
 
-    Uses the parameters and running statistics of `model`, but does not update num_batches_tracked.
-    The next forward pass overwrites the gradients of the norms: run the backward pass and read
-    these gradients before. If `compiled`, the head is compiled. Weight gradients are computed on
-    the side stream `aside`.
+    It uses the parameters and running statistics of `model`, but does not update
+    num_batches_tracked. Each forward pass overwrites the gradients of the norms, so read these
+    between the backward pass and the next forward pass. If `compiled`, the head is compiled. Weight
+    gradients are computed on the side stream `aside`.
     """
 
     def __init__(self, model: ResNet18, compiled: bool, aside: SideStream) -> None:

@@ -1,16 +1,16 @@
 """Triton kernels for batch norm with residual and ReLU on [rows, channels], and for im2col.
 
 A row is one position of an image in channels-last memory. Kernels that compute sums read rows from
-last to first: the preceding kernel has just written the last rows, and the next kernel starts at
-the first, so that both find rows in the cache.
+last to first. They begin with the rows that the preceding kernel wrote last, and end with the rows
+that the next kernel reads first. These rows are still in the cache.
 
-`sums` of a norm is float32 [4, channels]: the sums over rows of x, x², g and g · normalized x. x is
-the input of the norm, and g is the gradient with respect to the input of ReLU. The sums' last bits
-vary between runs, because blocks use atomic adds. The variance is mean(x²) - mean(x)², with an
-error of 1e-7 · mean(x²).
+x is the input of a norm, x̂ = (x - mean) / standard deviation, and g is the gradient with respect
+to the input of ReLU. `sums` of a norm is float32 [4, channels]: the sums over rows of x, x², g and
+g · x̂. Their last bits vary between runs, because blocks use atomic adds. The variance is mean(x²)
+- mean(x)², with an error of 1e-7 · mean(x²).
 
-If WAITS, blocks of a kernel start before the preceding kernel ends (programmatic dependent launch,
-compute capability 9.0).
+If WAITS is true, blocks of a kernel start before the preceding kernel ends, and then wait for it
+(programmatic dependent launch, compute capability 9.0).
 """
 
 # mypy: disallow-untyped-defs=False
@@ -22,14 +22,15 @@ import triton.language as tl
 from triton.language import constexpr
 
 COLUMNS = 64
-"""Maximum number of channels of a tile: 128 bytes of bf16."""
+"""Maximum number of channels of a tile. In bf16, these are 128 bytes."""
 TILE = 4096
-"""Number of elements of a tile. TILE, WARPS and BLOCKS were the fastest values on an H200."""
+"""Number of elements of a tile. TILE, WARPS and BLOCKS have the fastest values on an H200."""
 WARPS = 4
 BLOCKS = 528
-"""Maximum number of blocks of a kernel that computes sums: 4 for each of 132 multiprocessors."""
+"""Maximum number of blocks of a kernel that computes sums: 4 per multiprocessor of an H200."""
 PATCH_COLUMNS = 32
-"""Columns of a patch: 27 values and 5 zeros, because tensor cores need a multiple of 8 columns."""
+"""Columns of the im2col matrix: 27 of values, and 5 of zeros to reach a multiple of 8, as tensor
+cores need."""
 PATCH_ROWS = 128
 
 
@@ -44,7 +45,7 @@ class Norm(NamedTuple):
 
 
 def recorded(kernel):
-    """Change `kernel` so that profilers record its launches and tensor arguments, and return it."""
+    """Return `kernel`, changed so that profilers record its launches and tensor arguments."""
     run, name = kernel.run, f"triton_{kernel.fn.__name__}"
 
     def recording(*arguments, **options):
@@ -72,7 +73,8 @@ def _channel(COLUMNS: constexpr):
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
     """Return mean, variance, 1/standard deviation, scale and shift of each channel.
 
-    The first three are those of x. The norm of x is x · scale + shift.
+    Mean, variance and standard deviation are those of x. The output of the norm is x · scale +
+    shift.
     """
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
@@ -113,7 +115,7 @@ def sum_values(
 def _normalized(
     x, norm, rows, eps, momentum, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr
 ):
-    """Return a tile of normalized x. The block of the first tile updates the running statistics."""
+    """Return a tile of the norm's output. The first tile's block updates the running statistics."""
     mean, variance, _, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     if tl.program_id(0) == 0:
@@ -146,9 +148,9 @@ def normalize(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write y = relu(normalized x + r).
+    """Write y = relu(norm(x) + r).
 
-    If NORMALIZES, r is the normalized residual; if only ADDS, r is the residual; otherwise r is 0.
+    If NORMALIZES, r is residual_norm(residual); if only ADDS, r is the residual; otherwise r is 0.
     """
     _begin(WAITS)
     result = _normalized(x, norm, rows, eps, momentum, CHANNELS, ROWS, COLUMNS)
@@ -182,12 +184,11 @@ def sum_gradients(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Add the sums over rows of g and of g · normalized x to `norm.sums`.
+    """Add the sums over rows of g and of g · x̂ to `norm.sums`.
 
-    g is the gradient with respect to the input of ReLU. It is computed from the gradient with
-    respect to the output of ReLU: `dy`, or `dy` + `other_dy` if TWO. If TWO or ADDED (a residual
-    was added), g is stored. If NORMALIZED, also add the sums of g and of g · normalized residual to
-    `residual_norm.sums`.
+    g is computed from the gradient with respect to the output of ReLU, which is `dy`, or `dy` +
+    `other_dy` if TWO. g is stored if TWO, or if ADDED (a residual was added). If NORMALIZED, also
+    add the sums of g and of g · x̂, with the residual as x, to `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -246,9 +247,9 @@ def gradient_of_values(
 ):
     """Write `dx`, the gradient with respect to x, the input of the norm.
 
-    `dy` is g, the gradient with respect to the input of ReLU. If RECTIFIED, `dy` is the gradient
-    with respect to the output of ReLU instead. If NORMALIZED, also write `dresidual`, the gradient
-    with respect to the input of `residual_norm`. The formula is in arXiv:1502.03167, section 3.
+    If RECTIFIED, `dy` is the gradient with respect to the output of ReLU; otherwise it is g. If
+    NORMALIZED, also write `dresidual`, the gradient with respect to the input of `residual_norm`.
+    The formula is in arXiv:1502.03167, section 3.
     """
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
@@ -267,7 +268,7 @@ def gradient_of_values(
 
 @triton.jit
 def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return the gradient with respect to a tile of x, the norm's input."""
+    """Return the gradient with respect to a tile of x, from the `gradient` of the norm's output."""
     mean, _, inverse, scale, _ = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     channel = _channel(COLUMNS)
     plain = tl.load(norm.sums + 2 * CHANNELS + channel) / rows
@@ -279,7 +280,7 @@ def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS:
 @recorded
 @triton.jit
 def gather_patches(images, patches, positions, height, width, ROWS: constexpr, COLUMNS: constexpr):
-    """Write im2col of `images` for a 3×3 convolution: one row of `patches` for each position.
+    """Write the im2col matrix of `images` for a 3×3 convolution; `patches` has a row per position.
 
     A row contains the 3×3×3 values that the convolution multiplies at this position.
     """

@@ -19,18 +19,18 @@ MISTAKES: dict[Mistake, str] = {
     "one_image": "the activations are calibrated on one image",
     "test_data": "the activations are calibrated on the test images",
 }
-"""Describes each mistake that a variant can make on purpose."""
+"""Maps each deliberate mistake that a variant can make to its description."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
 """The stages of the lab's exercise in order: the float network, then three quantized variants."""
 
 
 def _listed(mistakes: Any) -> Any:
-    """Return a list of mistakes. `mistakes` is one name, a list of names, or None."""
+    """Return `mistakes`, which is one name, a list of names or None, as a list."""
     return [mistakes] if isinstance(mistakes, str) else mistakes or []
 
 
 class Scheme(Section):
-    """Options of one quantized variant, a quantized copy of a float network."""
+    """Options of one variant. A variant is a quantized copy of a float network."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,18 +40,18 @@ class Scheme(Section):
     """Bits of all activations, from 2 to 8. Null quantizes only weights: activations, biases and
     logits stay floats."""
     bias: Literal["int32", "float"] = "int32"
-    """Type of biases, which are in the accumulator's scale: rounded to `int32`, or `float`."""
+    """Type of biases: `int32` (rounded) or `float`. Both types are in levels of the accumulator."""
     logits: Literal["int8", "float"] = "int8"
-    """Type of logits: `int8`, whatever `activation_bits`, or `float` (the last accumulator divided
-    by its scale)."""
+    """Type of logits: `int8`, for every value of `activation_bits`, or `float` (the last
+    accumulator divided by its scale)."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
     """Scales of weights: one per `tensor`, or one per output `channel`. No weight is clipped."""
     mistakes: Annotated[list[Mistake], BeforeValidator(_listed)] = Field(
         default_factory=list, validation_alias=AliasChoices("mistakes", "mistake")
     )
-    """Deliberate mistakes, as found in documents: `activation_scale`, `bias_scale`,
-    `255_for_127`, `bias_unscaled`, `no_product`, `one_image`, `test_data`. The key `mistake:
-    bias_scale` gives a single mistake."""
+    """Mistakes to make on purpose: `activation_scale`, `bias_scale`, `255_for_127`,
+    `bias_unscaled`, `no_product`, `one_image`, `test_data`. `mistake: bias_scale` gives a single
+    one."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

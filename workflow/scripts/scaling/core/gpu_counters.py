@@ -15,7 +15,7 @@ REASONS = {
     "hardware_heat": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
     "power_brake": pynvml.NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
 }
-"""Maps reasons for lowered GPU clocks to NVML fields, which count nanoseconds of lowered clocks."""
+"""Maps each reason for lowered GPU clocks to the NVML field that counts its nanoseconds."""
 
 
 class GpuCounters:
@@ -43,7 +43,7 @@ def handles(gpus: Sequence[str]) -> list[Any]:
 def state(handle: Any) -> dict[str, float]:
     """Return the counters that NVML reports for a GPU, by name.
 
-    Units: `energy` in joules, `sm_mhz` in MHz, `celsius` in °C, `REASONS` in seconds.
+    `energy` is in joules, `sm_mhz` in MHz, `celsius` in °C, and every name in `REASONS` in seconds.
     """
     fields = ask_nvml(pynvml.nvmlDeviceGetFieldValues, handle, [*REASONS.values()]) or []
     counts = {
@@ -75,6 +75,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return the maximum of the GPUs' seconds at the power limit; None if a GPU lacks a count."""
+    """Return the maximum over GPUs of seconds at the power limit; None if unknown for a GPU."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

@@ -15,9 +15,9 @@ Classes = np.ndarray[Any, Any]
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
     """Return the accuracy of predictions `picked`, compared with predictions `reference`.
 
-    All arguments are class indexes [n], n ≥ 2. `agreement_percent`: images for which both
-    predictions are the same class. `gained`: number of images that only `picked` has right. `lost`:
-    number of images that only `reference` has right (McNemar 1947).
+    All arguments are class indexes [n], n ≥ 2. In the result, `agreement_percent` is the percentage
+    of images for which both predictions are equal. `gained` is the number of images that only
+    `picked` has right, and `lost` the number that only `reference` has right (McNemar 1947).
     """
     right, was_right = picked == labels, reference == labels
     return {
@@ -36,8 +36,8 @@ def mean_difference(
     """Return the accuracy of `picked` minus that of `references`, and the standard error.
 
     `picked` and `references` are predicted classes, one array [n] per seed; `labels` [n] are the
-    correct classes. Both results are in percentage points. As all seeds have the same images,
-    differences are first averaged over seeds, then over images; the error is over images.
+    correct classes. Both results are in percentage points. All seeds have the same images, so
+    differences are averaged over seeds first. Mean and standard error are then over images.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]

@@ -16,10 +16,10 @@ class Options(types.Section):
 
 
 class DataOptions(Options):
-    """Options that select the images."""
+    """Paths of the two files of a dataset."""
 
     dataset: Path
-    """Path of images.npz, the output of dataset_prepare.py."""
+    """Path of images.npz, which dataset_prepare.py writes."""
     manifest: Path
     """Path of manifest.json, which describes the dataset."""
 
@@ -29,8 +29,8 @@ class Dataset(types.Section):
     """`cifar10` (downloaded), `images` (your files), `digits` (1,797 handwritten digits,
     installed with scikit-learn), `synthetic` (generated, for timing)."""
     path: str | None = None
-    """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null
-    downloads. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`."""
+    """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null:
+    download it. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`."""
     mirror_url: str | None = None
     """For `cifar10`: another URL of `cifar-10-python.tar.gz`."""
     download_attempts: types.Positive = 3
@@ -49,12 +49,12 @@ class Model(Options):
     """Options of the section `model`."""
 
     name: Annotated[str, MinLen(1)] = "resnet18-cifar"
-    """`resnet18-cifar`, a classification model of torchvision (`resnet50`, `vit_b_16`), or your
-    function of the number of classes: `path/to/file.py:function` or `module:function`."""
+    """`resnet18-cifar`, a classification model of torchvision (`resnet50`, `vit_b_16`), or your own
+    function, `path/to/file.py:function` or `module:function`, which takes the number of classes."""
     width: types.Few = 64
     """For `resnet18-cifar`: channels of its first stage. 64 channels give 11,173,962 parameters."""
     options: dict[str, JsonValue] = Field(default={})
-    """For other models: keyword arguments of the function, as `{width_per_group: 128}`."""
+    """For other models: keyword arguments of the function, such as `{width_per_group: 128}`."""
 
 
 class Sgd(Options):
@@ -85,17 +85,19 @@ class Training(Sgd):
     warmup_epochs: types.Positive = 1
     """Epochs before the measured ones. They are recorded, but not averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 4
-    """Epochs after the warm-up; their median is the run's time. Use at least 5 with the warm-up:
-    the lab asks for training loss and accuracy after the fifth epoch."""
+    """Epochs after the warm-up. Their median is the run's epoch time. With the warm-up, use at
+    least 5: the lab asks for training loss and accuracy after the fifth epoch."""
     warmup_seconds: types.NotNegative = 0.0
     """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
-    """Minimum seconds of the measured epochs. With `max_measured_seconds`, a run continues until
-    its epochs are steady: their last and first third differ by at most 2 %, or by their noise."""
+    """Minimum total seconds of the measured epochs. With `max_measured_seconds`, a run then
+    continues until the first and last third of its epochs differ in median by at most 2 %, or by
+    noise."""
     max_measured_seconds: types.NotNegative = 0.0
-    """Maximum seconds of measured epochs; the report names runs still unsteady. 0: do not wait."""
+    """Maximum total seconds of the measured epochs until they are steady, as `measured_seconds`
+    says. The report names runs that are still unsteady then. 0: do not wait."""
     instrumented_iterations: types.Count = 50
-    """Maximum iterations of extra epochs that measure communication and idle GPUs. 0: none."""
+    """Maximum iterations of extra epochs that measure communication and GPU idle time. 0: none."""
 
 
 class Limits(Options):
@@ -104,7 +106,7 @@ class Limits(Options):
     cpu_threads: types.Few = 1
     """Threads of each training process."""
     time_limit_seconds: types.AboveZero = 3600.0
-    """A run that takes longer is recorded as `timeout`. Waiting for GPUs may take another hour."""
+    """A run that takes longer is recorded as `timeout`. It may wait for GPUs for another hour."""
     collective_timeout_seconds: types.AboveZero = 300.0
     """If a rank waits longer for other ranks, the run fails and names the ranks that hang."""
 
@@ -113,38 +115,38 @@ class LargeBatches(Options):
     """Settings shared by all techniques that are tried with large batches."""
 
     reference_batch: Annotated[int, Ge(2)] = 128
-    """Batch size on one GPU: the start of scaling rules, and the reference of comparisons."""
+    """Batch size on one GPU: the start of scaling rules, and the reference for large batches."""
     gpus: types.Positive = 4
-    """Number of simulated GPUs, whose batches one GPU trains as micro-batches with separate
-    batch-norm statistics. A global batch below `gpus` reference batches is trained as one batch."""
+    """Number of simulated GPUs. One GPU trains the batch of each as a micro-batch with separate
+    batch-norm statistics. Global batches below `gpus` · `reference_batch` are trained whole."""
     epochs: types.Positive = 5
     """Epochs of every run: all techniques are compared after the same number of images."""
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
-    """Seeds at the learning rate that a sweep chose. The sweep uses the first seed only."""
+    """Seeds of runs at the learning rate that a sweep chose. The sweep uses the first seed only."""
     factors: types.Some[types.AboveZero] = Field(default=[1.0])
-    """The learning rate sweep: factors on the rate of a technique's scaling rule. The factor
-    with the lowest validation loss is chosen; without a validation set, that with the lowest
-    training loss. Techniques with a sweep are compared with plain SGD with the widest sweep."""
+    """Factors that a sweep tries on the learning rate of a technique's scaling rule. It chooses the
+    factor with the lowest validation loss; without a validation set, with the lowest training loss.
+    Techniques with a sweep are compared with the plain SGD that has the widest sweep."""
     more_factors: types.Count = 0
-    """Maximum number of factors that a sweep of several adds: half the smallest factor while that
-    is best, or twice the largest; then the geometric mean of the best factor and a neighbour
-    more than a factor of 2 away."""
+    """Maximum number of factors that a sweep of several factors adds. If the smallest factor is
+    best, it adds half of it; if the largest is best, twice of it; otherwise, the geometric mean of
+    the best and a neighbour more than a factor of 2 away."""
     held_out_images: types.Count = 0
-    """Training images to hold out as the validation set. 0: the training loss chooses rates."""
+    """Number of training images in the validation set. 0: none, and training loss chooses rates."""
     train_images: types.Positive | None = None
-    """Number of training images to use, the first ones; null: all."""
+    """Number of training images to use, from the start of the dataset; null: all."""
 
 
 class Synchronization(Options):
     seeds: Annotated[types.Distinct[types.Count], MinLen(3)] = Field(default=[0, 1, 2])
-    """Seeds of the synchronization experiments (image orders, messages, buffers), 3 or more.
-    Each has one training with `set_epoch` and one without."""
+    """Seeds of the synchronization experiments (image orders, messages, buffers), 3 or more. Each
+    seed has one training with `set_epoch` and one without."""
     epochs: Annotated[int, Ge(2)] = 5
     """Epochs of each training in the synchronization experiments, 2 or more."""
     batch_size: types.Positive = 256
     """Samples per GPU and step in the synchronization experiments."""
     train_images: types.Positive | None = None
-    """Number of training images to use, the first ones; null: all."""
+    """Number of training images to use, from the start of the dataset; null: all."""
     loader_workers: types.Count = 2
     """DataLoader processes of each training process in the synchronization experiments."""
 
@@ -166,7 +168,7 @@ class NetworkTraining(Options):
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Message sizes of the all-reduce sweep. Sizes of gradients and buckets are always added."""
+    """Bytes of messages of the all-reduce sweep. Sizes of gradients and DDP buckets are added."""
     warmup: types.Positive = 5
     """Untimed repeats of each message size."""
     repeats: Annotated[int, Ge(3)] = 20
@@ -179,9 +181,9 @@ class Peaks(Options):
     matrix_sizes: types.Some[types.Positive]
     """Side lengths of square matrices to multiply. The fastest gives the peak of a precision."""
     copy_bytes: types.Positive
-    """Bytes copied within a device and between GPUs."""
+    """Bytes of each timed copy, within a device and between GPUs."""
     repeats: Annotated[int, Ge(3)] = 10
     """Timed repeats of each operation. The result is their median."""
     sustained_seconds: types.NotNegative = 0.0
-    """Minimum seconds of work before the fastest size is timed again, for the sustained peak; up to
-    three times as many until the rate is steady. 0: no sustained peak."""
+    """Minimum seconds of work before the fastest size is timed again, for the sustained peak. Work
+    may take three times as long, until the rate is steady. 0: no sustained peak."""

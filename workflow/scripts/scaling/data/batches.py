@@ -53,7 +53,7 @@ class Images:
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return `count` images (0: all), drawn at random by `seed` without replacement."""
+        """Return `count` random images (0: all) without replacement, in their original order."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(
@@ -66,7 +66,7 @@ class Images:
 def read_images(
     source: Path, manifest: Path, device: torch.device
 ) -> tuple[Images, Images, dict[str, str]]:
-    """Return the training images, the test images, and `source` and `checksum` of the manifest."""
+    """Return the training images, the test images, and the manifest's `source` and `checksum`."""
     data, described = dataset.read(source, manifest), DATASET.read(manifest)
     train = Images(data.train_images, data.train_labels, data.mean, data.std, device)
     test = Images(data.test_images, data.test_labels, data.mean, data.std, device)
@@ -75,6 +75,6 @@ def read_images(
 
 @torch.no_grad()
 def predict(network: nn.Module, images: Images) -> Classes:
-    """Return the predicted class of each image, int64 [n]: the first with the highest logit."""
+    """Return the class with the highest logit for each image, int64 [n]. If equal, the first."""
     picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
     return np.concatenate(picked)

@@ -21,10 +21,10 @@ SAVED = ("train_images", "train_labels", "test_images", "test_labels", "classes"
 
 
 class Request(Dataset):
-    """Options that select the images: those of section `dataset`, and the download folder."""
+    """Options of section `dataset`, and the folder for downloads."""
 
     raw_folder: Path = Path("resources/dataset/raw")
-    """Folder for downloads."""
+    """Folder for downloaded files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +101,8 @@ def load(path: Path) -> ImageDataset:
 def read(images: Path, manifest: Path, train_images: int | None = None) -> ImageDataset:
     """Return the dataset in the files `images` (.npz) and `manifest` (.json).
 
-    If `train_images` is given, keep only that many training images, from the start. UserError if a
-    file is missing or damaged.
+    If `train_images` is given, only the first `train_images` training images are kept. UserError if
+    a file is missing or damaged.
     """
     described, data = DATASET.read(manifest), load(images)
     return replace(
@@ -117,10 +117,10 @@ def read(images: Path, manifest: Path, train_images: int | None = None) -> Image
 def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
     """Return the manifest of `dataset`, a summary which a study reads instead of the images.
 
-    `mean` and (population) `std` are per channel of the training images, scaled to [0, 1].
+    `mean` and `std` (of the population) are per channel, over all training images scaled to [0, 1].
     `train_counts` and `test_counts` are numbers of images in the order of `classes`. `checksum` is
-    the SHA-256 of class names, sizes and arrays. `origin` says where the images of `source` came
-    from.
+    the SHA-256 of class names, sizes and arrays. `origin` is a text about where the images of
+    `source` came from.
     """
     sizes = [len(dataset.train_images), len(dataset.test_images)]
     checksum = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())

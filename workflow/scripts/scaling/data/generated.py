@@ -27,9 +27,10 @@ CHUNK_IMAGES = 2000
 
 
 def digits(request: Request) -> tuple[ImageDataset, str]:
-    """Return 1,500 training and 297 test images of the digits 0 to 9, the same in every call.
+    """Return a dataset of 1,500 training and 297 test images of digits, and a text on its origin.
 
-    The 17 grey levels are scaled to 0 to 255, in three equal channels. The split is stratified.
+    All calls return the same images, of 32 × 32 pixels. The 17 grey levels are scaled to 0 to 255,
+    in three equal channels. The split is stratified.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -48,7 +49,7 @@ def digits(request: Request) -> tuple[ImageDataset, str]:
 
 
 def synthetic(request: Request) -> tuple[ImageDataset, str]:
-    """Return gratings in 10 classes of equal size (± 1 image). The seed determines all images."""
+    """Return gratings in 10 classes of equal size (± 1 image), and a text on origin and seed."""
     train_seed, test_seed = np.random.SeedSequence(request.seed).spawn(2)
     data = ImageDataset(
         *_split(request.train_images, np.random.default_rng(train_seed), request.image_size),

@@ -15,11 +15,11 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""Maximum bytes of an unpacked archive: MOST_BYTES, or MOST_TIMES its packed size if larger."""
+"""An unpacked archive may have MOST_BYTES bytes, or MOST_TIMES the bytes of the archive if more."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the images at `request.path`, and a text about their origin and resized images.
+    """Return the images at `request.path`, and a text on their origin and on how many were resized.
 
     Classes are the sorted folder names. Images are sorted by file name, then class: if the files of
     each class are numbered, classes alternate. Images of another size are resized bilinearly.

@@ -57,13 +57,10 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Copy the next `size` images to the device.
-
-        This class does nothing here, because all its images are already on the device.
-        """
+        """Copy the next `size` images to the device. Does nothing here: all images are there."""
 
     def draw(self, epoch: int) -> None:
-        """Draw the image order of `epoch`, equal on all ranks, and crops and flips of this rank."""
+        """Draw the image order of `epoch`, equal on all ranks, and this rank's crops and flips."""
         device, seed = self._device, self.seed * 1_000_003 + epoch
         shared = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(len(self._labels), generator=shared, device=device)
@@ -106,7 +103,7 @@ def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
 
 
 class StreamedImages(ResidentImages):
-    """Yields the same batches as `ResidentImages`, but the images stay in host memory.
+    """Returns the same batches as `ResidentImages`, but the images stay in host memory.
 
     A thread collects the next batch in pinned memory. `stage` waits for this batch and copies it to
     a buffer on the GPU, which `next_batch` reads. Call `stage` outside CUDA graphs.

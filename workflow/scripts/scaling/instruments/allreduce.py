@@ -32,9 +32,9 @@ def start(options: Sweep, folder: Path) -> None:
 def run(sweep: Sweep, log_folder: Path) -> None:
     """Time messages of every size, together with all other ranks; rank 0 logs one row per size.
 
-    A row lists values of each repeat: `seconds` per message on the slowest rank, and
-    `start_skew_seconds`, the difference of the repeat's time between the slowest and the fastest
-    rank. Ranks that start early wait for the last one, so their times differ.
+    A row has lists with one value per repeat. `seconds` is the time per message on the slowest
+    rank. `start_skew_seconds` is the time of the repeat on the slowest rank minus that on the
+    fastest: a rank that starts early waits for the last rank, and so takes longer.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -58,9 +58,9 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
     """Return (kind, bytes) of each message that a training of the model sends.
 
-    Kind `bucket`: gradient buckets of plain DDP and of recipe `tuned`, once DDP has rebuilt them.
-    Kinds `broadcast` and `reduce`: messages of DataParallel (on GPUs only). Kind `gradients`: all
-    gradients as one message.
+    Kind `bucket`: gradient buckets of default DDP and of recipe `tuned`, after DDP has rebuilt
+    them. Kinds `broadcast` and `reduce`: messages of DataParallel (on GPUs only). Kind `gradients`:
+    all gradients as one message.
     """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
@@ -88,9 +88,8 @@ def _measure(
 ) -> tuple[list[float], list[float], bool]:
     """Return seconds per message and start skew of each repeat, and whether all sums are right.
 
-    Seconds are those of the slowest rank. The start skew is the difference of the repeat's time
-    between the slowest and the fastest rank. `kind` is `broadcast`, `reduce` or, for any other
-    text, all-reduce. On GPUs a repeat is a CUDA graph, because a launch from Python takes longer
+    `run` defines seconds and start skew. If `kind` is neither `broadcast` nor `reduce`, the message
+    is an all-reduce. On GPUs, a repeat is a CUDA graph, because a launch from Python takes longer
     than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT

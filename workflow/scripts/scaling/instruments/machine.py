@@ -24,7 +24,7 @@ from scaling.launch.measure import MachineCheck
 FREE_MEMORY, BUSY_CORES = 0.9, 0.25
 """Limits as fractions: minimum free memory of an unused GPU, maximum CPU use by other processes."""
 SLOWEST, SLOWER = 0.9, 0.97
-"""A GPU is `bad` below SLOWEST times the FLOP/s of the median GPU, and `odd` below SLOWER times."""
+"""Fractions of the GPUs' median FLOP/s. A GPU below SLOWEST is `bad`, one below SLOWER `odd`."""
 SAVING = ("powersave", "conservative")
 """CPU frequency governors that increase the clock only after a core has been busy for some time."""
 WATCHED_SECONDS, MULTIPLYING_SECONDS, MATRIX_SIZE = 1.0, 3.0, 8192
@@ -35,7 +35,7 @@ TO_DO = "end what else runs there, or ask for GPUs of your own"
 def host() -> dict[str, Any]:
     """Return the state of this machine's CPU, and the last GPU error (Xid) in the kernel's log.
 
-    `busy_share` is the CPU use by other processes: this one sleeps. Unknown values are None.
+    `busy_share` is the fraction of CPU time that other processes use. Unknown values are None.
     """
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     log = ""

@@ -46,7 +46,7 @@ class Messages(TorchDispatchMode):
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
-        """In a `with` block, set `phase` to `forward`, `backward` or `update` as a step proceeds.
+        """In a `with` block, set `phase` to the step's phase: `forward`, `backward` or `update`.
 
         Hooks of `model` and of all optimizers set it.
         """
@@ -79,8 +79,8 @@ class Messages(TorchDispatchMode):
 def collectives(messages: Messages) -> Iterator[None]:
     """In a `with` block, record all collectives of process groups in `messages`.
 
-    `Messages` does not see calls of dist.all_reduce by DDP's hooks in threads of gloo, which have
-    no dispatch mode. So dist.all_reduce is replaced by a function that records these calls.
+    With gloo, DDP's hooks call dist.all_reduce in threads that have no dispatch mode, so `Messages`
+    does not see these calls. A function that records them replaces dist.all_reduce.
     """
     name, original = "all_reduce", dist.all_reduce
 

@@ -38,9 +38,9 @@ def start(options: Probe, folder: Path) -> None:
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (`Peak` in core.records) for each precision and matrix size, and for each copy.
 
-    Matrix products with `state` `sprint` are timed after a rest. If `sustained_seconds` is set, the
-    fastest size of each precision is timed again, with `state` `sustained`: after
-    `sustained_seconds` of work, or up to three times as much, until times are steady.
+    Matrix products have a `state`. `sprint` means that they were timed after a rest. `sustained`
+    means that the fastest size of a precision was timed again after `sustained_seconds` of work, or
+    after up to three times as much, until times were steady. 0 seconds: no such row.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -92,8 +92,8 @@ def _repeated(
 ) -> list[float]:
     """Return the host seconds per operation in each of the last `repeats` blocks of operations.
 
-    A block takes at least `BLOCK_SECONDS`. Blocks repeat for `least` seconds, and then until their
-    times are steady or 3 · `least` seconds have passed.
+    A block takes at least `BLOCK_SECONDS`. Blocks repeat for at least `least` seconds, and then
+    until their times are steady, or until 3 · `least` seconds have passed.
     """
 
     def now() -> float:

@@ -1,8 +1,8 @@
 """Measure where the time of training steps goes, in extra iterations on in-memory batches.
 
 Steps are timed with and without gradient exchange. PyTorch's profiler traces the kernels of each
-device, and the operator that launches a kernel determines its class. A communication kernel runs
-until all ranks have joined, so the time of a message starts when the last rank joins.
+device, and the operator that launches a kernel determines its class. A communication kernel first
+waits until all ranks have joined, so the time of a message starts when the last rank joins.
 """
 
 import json
@@ -28,8 +28,8 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
-"""Whether each block of steps exchanges gradients, in the order of blocks. With this order, a
-steady slowdown, as at the power limit, cancels in the difference of medians."""
+"""Whether each block of steps exchanges gradients, in the order of blocks. This order cancels a
+steady slowdown, as at the power limit, in the difference of medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
@@ -39,8 +39,8 @@ KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
 Span = tuple[int, int, float]
 """Start and end of a kernel in ns, and the bytes that it moves (0 if unknown)."""
 Spans = dict[KernelClass, list[Span]]
-"""Spans of a device's kernels by class. Copies and fills count as kernels; on a CPU, operators do.
-The class is `other` if the launching operator is unknown."""
+"""Spans of a device's kernels by class. Copies and fills count as kernels; on a CPU, operators
+count as kernels. The class is `other` if the launching operator is unknown."""
 Messages = dict[tuple[str, int], Span]
 """Spans of a device's communication kernels, by kernel name and index among kernels of this
 name."""
@@ -70,10 +70,10 @@ float32."""
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Return where the time of steps goes on this rank, in a run on `gpus` GPUs.
 
-    `in_memory`: lists of the seconds of each block of steps, `seconds` with gradient exchange and
-    `seconds_without_exchange` (None if impossible). `readings`: seconds of communication; [] on one
-    GPU. `device_time`: `busy_times` of each device, and `seconds` of the host without tracing.
-    `step`: trace events of one step.
+    `in_memory` has the seconds of each block of steps: `seconds` with gradient exchange, and
+    `seconds_without_exchange` (None if impossible). `readings` are seconds of communication; [] on
+    one GPU. `device_time` has the `busy_times` of each device, and the host's `seconds` without
+    tracing. `step` has the trace events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -118,9 +118,10 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 def busy_times(spans: Spans) -> dict[str, Any]:
     """Return busy seconds of a device, in total and for each kernel class.
 
-    Classes have the order of `KernelClass`. `running_seconds` are those in which kernels of the
-    class run; `seconds` are those of them in which no kernel of an earlier class runs. All
-    `seconds` add up to `busy_seconds`; without the last class, communication, to `compute_seconds`.
+    Classes have the order of `KernelClass`. `running_seconds` is the time in which kernels of a
+    class run, and `seconds` is the part of it in which no kernel of an earlier class runs. All
+    `seconds` add up to `busy_seconds`. Without the last class, communication, they add up to
+    `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -141,9 +142,9 @@ def communication(
 ) -> dict[str, Any]:
     """Return seconds of communication on the device that communicates longest.
 
-    A message counts with its shortest duration on any device of any rank (`everyone`), which is
-    that of the device that joins last. The time that other devices wait before is
-    `start_skew_seconds`. Without communication, return a note.
+    The duration of a message is its shortest on any device of any rank (`everyone`), because the
+    device that joins last does not wait. The time that the returned device waits for others is
+    `start_skew_seconds`. If there is no communication, the result has a `note` instead.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -206,7 +207,7 @@ def record(
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
-    """Return class and bytes of the kernels of steps that run without CUDA graphs.
+    """Trace steps without CUDA graphs; return class and bytes of each kernel.
 
     Kernels of a replayed graph have no launching operator. If memory does not suffice, return {}.
     """
@@ -289,5 +290,5 @@ def moved_bytes(operator: Event) -> float:
 
 
 def _items(shape: list[Any]) -> int:
-    """Return the number of elements in an array of this shape, or in arrays of a list of shapes."""
+    """Return the number of elements in an array of `shape`, or in arrays of a list of shapes."""
     return sum(map(math.prod, shape)) if shape and isinstance(shape[0], list) else math.prod(shape)

@@ -50,7 +50,7 @@ class MachineCheck(Measurement):
     """Options of the machine check."""
 
     check: Literal["refuse", "warn", "off"] = "refuse"
-    """What `bad` findings do: stop the study, warn in the report, or nothing."""
+    """Effect of a `bad` finding: stop the study, warn in the report, or nothing."""
     products: bool = True
     """Whether to time matrix products on all GPUs, which needs PyTorch."""
 
@@ -61,8 +61,8 @@ def run(
     """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
 
     UserError if a process fails or reaches the time limit; the message contains `name` and
-    `advice`. After the time limit, reports of the kind `keep`, if there are any, are returned
-    without an error.
+    `advice`. If the time limit is reached after a report of kind `keep`, the reports are returned
+    instead.
     """
     about = {"options": options.model_dump(mode="json")}
     result = launch_ranks(function, about, options, options.output, options.gpus)

@@ -31,8 +31,8 @@ CLIENT = Path(__file__).parents[3] / "client"
 FOLDER_VARIABLE = "SCALING_FOLDER"
 THREADS = [f"{name}_NUM_THREADS" for name in ("MKL", "OPENBLAS", "GOTO", "NUMEXPR")]
 THREADS += ["VECLIB_MAXIMUM_THREADS"]
-"""Environment variables that Snakemake sets to the cores of a job. Here they become `cpu_threads`,
-as OMP_NUM_THREADS does in `measure.leased`."""
+"""Environment variables that Snakemake sets to the number of a job's cores. For a command, they are
+set to `cpu_threads`, as `measure.leased` does with OMP_NUM_THREADS."""
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "studies", "site", "__pycache__"}
 """Names of folders in which `_files` does not look for files that a command reads or writes."""
@@ -106,7 +106,7 @@ def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Run the command of a recipe, which may write files to `folder`; return the run's record."""
+    """Run the command of a recipe, and return the record of the run. `folder` is for its files."""
     before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {
@@ -198,7 +198,7 @@ def _files() -> dict[str, tuple[int, int]]:
 def _verdict(
     spec: RunSpec, output: Output, result: ProcessResult, seconds: float, epochs: pd.DataFrame
 ) -> tuple[Status, str | None, pd.DataFrame]:
-    """Return the status of a command, a sentence about anything unusual or None, and its epochs.
+    """Return the status of a command, a sentence about anything unusual (or None), and the epochs.
 
     UserError if the command fails for an unknown reason, or if its epochs are too few or
     impossible.

@@ -28,7 +28,7 @@ from scaling.registry.registry import Reference
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
-"""Seconds after a rank's failure in which other ranks may report. Silent ranks count as hung."""
+"""Seconds that other ranks have to report after a rank fails. Then, silent ranks count as hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable: file descriptor of the socket on which rank 0 serves the TCPStore."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
@@ -97,9 +97,10 @@ class Rank:
 
 
 def main() -> None:
-    """Read job.json, whose path is in sys.argv, and call its function with its arguments.
+    """Read job.json, whose path is the last argument, and call the function that it names.
 
-    One more argument is `folder`, the folder of job.json, where ranks write their reports.
+    The function's arguments are in job.json, except `folder`: the folder of job.json and of
+    reports.
     """
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape"
 def supervise(
     spec: RunSpec, images: Path, manifest: Path, output: Path, worker: str = WORKER
 ) -> RunRecord:
-    """Train `spec` by calling `worker` in each rank; write the record to `output` and return it.
+    """Train run `spec` by calling `worker` on each node; write its record to `output`; return it.
 
     An impossible run is not started: its record has status `infeasible`.
     """

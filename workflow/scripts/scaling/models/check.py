@@ -55,7 +55,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
     """Yield (batch size, description) of each forward pass that the study's runs will have.
 
-    `images` is the number of training images, None if unknown. The last batch depends on it.
+    `images`, the number of training images, determines the size of the last batch. None: unknown.
     """
     full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]

@@ -24,8 +24,8 @@ class Options(Section):
     bf16_compression: bool = False
     """With strategy ddp, gradients are sent in bf16, also by gloo on a CPU."""
     powersgd_rank: Annotated[int, Ge(1)] | None = None
-    """With strategy ddp, gradients are sent as low-rank factors of this rank (PowerSGD) from the
-    third step on. Null: sent whole."""
+    """With strategy ddp, gradients are sent as low-rank factors of this matrix rank (PowerSGD) from
+    the third step on. Null: sent whole."""
 
     def of_ddp(self) -> dict[str, Any]:
         """Return the arguments for `strategies.ddp` that differ from their defaults."""

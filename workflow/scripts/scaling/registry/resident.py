@@ -11,7 +11,7 @@ from scaling.registry.update_rule import UpdateRule
 
 
 class Options(UpdateRule):
-    """Options of engine `resident`. Options of the update rule have defaults."""
+    """Options of engine `resident`. Only the options of the update rule have defaults."""
 
     precision: Precision
     """Precision of convolutions and matrix products. Weights and updates are always float32."""
@@ -22,8 +22,8 @@ class Options(UpdateRule):
     cuda_graph: bool
     """Replays each training step as one CUDA graph. Needs a GPU."""
     fused_norms: bool
-    """Trains resnet18-cifar with the project's Triton kernels for batch norms, residuals and
-    ReLUs, and its first convolution as a matrix product. Needs a GPU and `channels_last`."""
+    """Trains resnet18-cifar with the project's Triton kernels for batch norms, residuals and ReLUs,
+    and computes its first convolution as a matrix product. Needs a GPU and `channels_last`."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -62,9 +62,9 @@ class UpdateRule(Section):
 
 
 class SweepOptions(Section):
-    """Options of a technique that a recipe does not have: scaling rule and learning rate sweep.
+    """Options that a technique has and a recipe has not: scaling rule and learning rate sweep.
 
-    If the global batch is k reference batches, `scaling` multiplies the learning rate by k
+    If the global batch is k times the reference batch, `scaling` multiplies the learning rate by k
     (`linear`) or √k (`sqrt`). Sources: `linear` and `warmup_epochs` Goyal et al. 2017,
     arXiv:1706.02677; `sqrt` Krizhevsky 2014, arXiv:1404.5997.
     """
@@ -72,9 +72,10 @@ class SweepOptions(Section):
     scaling: Literal["none", "linear", "sqrt"] = "none"
     """How the learning rate (of Muon, if used) grows with the global batch."""
     warmup_epochs: NotNegative = 0.0
-    """Epochs of a warm-up that starts at the base rate; `warmup_share` starts at zero."""
+    """Epochs of a warm-up that starts at the base learning rate; `warmup_share` starts at zero."""
     factors: Some[AboveZero] | None = None
-    """Factors on the scaled learning rate. `[1]`: no sweep. Null: `convergence.factors`."""
+    """Factors of the sweep on the scaled learning rate. `[1]`: no sweep. Null:
+    `convergence.factors`."""
 
 
 class Technique(SweepOptions, UpdateRule):
@@ -87,7 +88,7 @@ class Technique(SweepOptions, UpdateRule):
         return self
 
     def rate(self, base: float, scale: float) -> float:
-        """Return the learning rate (Muon's, if used) for a batch of `scale` reference batches."""
+        """Return the learning rate (Muon's, if used) at `scale` times the reference batch."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return self.peaks(base)[0] * rules[self.scaling]
 

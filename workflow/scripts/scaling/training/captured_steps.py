@@ -44,11 +44,12 @@ class SideStream:
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context manager that runs work on this object's stream, after earlier work.
+        """Return a context manager that runs work on this object's stream.
 
-        `read` are the tensors that the work reads; they are kept alive until `join`. Outside a
-        capture, work runs on PyTorch's current stream instead, because cuDNN's search for
-        algorithms must run alone; `launched=True` uses this object's stream even then.
+        The work starts after all earlier work of the current stream. `read` are the tensors that it
+        reads; they are kept alive until `join`. Outside a capture, work runs on PyTorch's current
+        stream instead, because cuDNN's search for algorithms must run alone; `launched=True` uses
+        this object's stream even then.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()

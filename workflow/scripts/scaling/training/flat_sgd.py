@@ -1,6 +1,6 @@
-"""SGD on one flat array of all weights, whose gradients DistributedDataParallel averages.
+"""SGD on one flat array of all weights; DistributedDataParallel averages their gradients.
 
-With a cast and an update per tensor, kernel launches would limit the speed of a small model.
+If each tensor had its own cast and update, kernel launches would limit the speed of a small model.
 """
 
 import copy
@@ -25,24 +25,24 @@ NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 ALIGNED_ELEMENTS = 64
 """Each tensor starts at a multiple of this many elements, as fast cuDNN kernels need alignment."""
 BUCKET_MB = 1.0
-"""Maximum MiB of a gradient bucket: the fastest of 1 to 16 MiB with 32 images per GPU."""
+"""Maximum MiB of a gradient bucket. Of 1 to 16 MiB, 1 was the fastest with 32 images per GPU."""
 
 
 class FlatSGD(Wrapped):
     """A model that SGD, LARS or Muon updates in few kernels, which a CUDA graph can capture.
 
     The parameters of the given model become views of one flat float32 array. The forward and
-    backward passes use `self.model`: the given model or, if `working_dtype` is set, a copy in this
-    type, which shares the float32 norms of the given model. With several `ranks`, the flat array of
-    gradients has this type, too. Learning rates are tensors, so that a captured step can follow a
-    schedule.
+    backward passes use `self.model`: the given model or, if `working_dtype` is set, a copy of this
+    dtype, which shares the float32 norms of the given model. With several `ranks`, the flat array
+    of gradients has this dtype, too. Learning rates are tensors, so that a captured step can follow
+    a schedule.
 
     LARS follows You et al. 2017 (arXiv:1708.03888, algorithm 1), with one trust ratio per parameter
-    tensor. The ratio is 1 for vectors, as in MLPerf's reference, and for tensors whose weights or
-    gradients are all 0, which would never change otherwise. Muon follows Jordan et al. 2024
-    (CIFAR-10): it scales the weights of `update.hidden_convolutions` to the norm √(output
-    channels), then subtracts rate · `update.orthogonalized`(Nesterov momentum). SGD updates all
-    other parameters.
+    tensor. The ratio is 1 for vectors, as in MLPerf's reference. It is also 1 for tensors whose
+    weights or gradients are all 0, because these would never change otherwise. Muon follows Jordan
+    et al. 2024 (CIFAR-10): it scales the weights of `update.hidden_convolutions` to the norm
+    √(output channels), then subtracts rate · `update.orthogonalized`(Nesterov momentum). SGD
+    updates all other parameters.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class FlatSGD(Wrapped):
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Set momenta to 0, and learning rates to the peaks of `rule`; `options` are of SGD."""
+        """Set momenta to 0, and learning rates to the peaks of `rule`; `options` are for SGD."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
         self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
         update.prepare(self.model, rule)
@@ -231,7 +231,7 @@ class FlatSGD(Wrapped):
 
 
 class FlatShards(FlatSGD):
-    """Strategy `zero1`: each rank updates one part of the flat array, and stores its momenta.
+    """Strategy `zero1`: each rank updates a part of the flat array, and stores the part's momenta.
 
     All parts have the same size. A reduce-scatter gives each rank the summed gradients of its part;
     after the update, an all-gather sends the weights to all ranks. This is stage 1 of ZeRO
@@ -290,6 +290,6 @@ def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 
 
 def resized(flat: Tensor, size: int) -> Tensor:
-    """Resize the storage of `flat` to `size` elements; return `flat`. Views of it stay valid."""
+    """Resize the storage of `flat`; return all its `size` elements. Views of `flat` stay valid."""
     flat.untyped_storage().resize_(size * flat.itemsize)
     return flat.as_strided((size,), (1,))

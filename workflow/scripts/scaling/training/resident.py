@@ -1,7 +1,7 @@
 """Engine `resident`: training at the highest speed of the GPUs.
 
-Images stay on the GPU and are augmented there; activations are channels-last; matrix products use
-bf16 or TF32; norms, residuals and ReLUs have fused kernels; the rest is compiled; and the host
+Images stay on the GPU and are augmented there. Activations are channels-last, and matrix products
+use bf16 or TF32. Norms, residuals and ReLUs have fused kernels, and the rest is compiled. The host
 replays a whole step, from batch to update, as one CUDA graph. Each of these is an option. A run's
 record lists the options that were applied, and why others were not.
 """
@@ -33,8 +33,8 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 CUDNN_ALGORITHMS = 10
 """Number of algorithms that cuDNN tries for each convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""Largest batch per GPU at which cuDNN tries all algorithms for resnet18-cifar. On one H200, this
-saves 1 to 2 % of the time up to 512, and nothing at 2048, where the search takes 40 s longer."""
+"""Largest batch per GPU at which cuDNN tries all algorithms for resnet18-cifar. On one H200, steps
+are 1 to 2 % shorter up to 512. At 2048 they are not, and the search takes 40 s longer."""
 UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
 """Maps strategies to classes that keep all weights in one flat array. Other strategies wrap the
 model."""
@@ -170,7 +170,7 @@ class Resident(Trainer):
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
         """Yield (number of the update, batch size). Epoch 1 starts at update 0.
 
-        Numbers in epoch 0 are negative: its updates keep the present learning rate.
+        In epoch 0, numbers are negative, and updates keep the current learning rate.
         """
         self._images.draw(epoch)
         for place, size in enumerate(sizes, start=(epoch - 1) * len(self._sizes)):
@@ -216,6 +216,6 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def _sizes_to_compile(sizes: list[int]) -> list[int]:
-    """Return the distinct batch sizes that make up at least `PREPARED_SHARE` of an epoch."""
+    """Return each batch size whose batches make up at least `PREPARED_SHARE` of an epoch."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

@@ -170,7 +170,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """Runs `model`, with autocast to bf16 if `bf16`. This includes the threads of DataParallel."""
+    """A module that runs `model`, also in threads of DataParallel; if `bf16`, in bf16 autocast."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ def algorithm_search(on: bool) -> Iterator[None]:
 def objective(
     logits: Tensor, labels: Tensor, smoothing: float, loss_sum: Tensor, correct: Tensor
 ) -> Tensor:
-    """Return the mean cross-entropy of a batch, with label `smoothing`.
+    """Return the mean cross-entropy of a batch, with label smoothing `smoothing`.
 
     Adds, in place, the sum of the losses without smoothing to `loss_sum`, and the number of correct
     predictions to `correct`.

@@ -30,7 +30,7 @@ class Wrapped:
 
     optimizer: torch.optim.Optimizer
     sends = True
-    """Whether steps exchange gradients at present."""
+    """Whether steps exchange gradients currently."""
     separable = False
     """Whether a step can also run without exchanging gradients."""
 
@@ -81,7 +81,7 @@ class Wrapped:
 
     @property
     def state(self) -> list[Tensor]:
-        """Return the tensors that a step changes. To undo it, restore them and call `refresh`."""
+        """Return the tensors that a step changes. To undo a step, restore these, then `refresh`."""
         weights = [parameter.data for parameter in self.model.parameters()]
         return [*weights, *self.model.buffers()]
 
@@ -125,7 +125,7 @@ class Replica(Wrapped):
     model: DistributedDataParallel
     separable = True
     item_share = 1.0
-    """Bytes per number sent, divided by bytes per number of the gradient: 0.5 for bf16."""
+    """Bytes per number as sent, divided by bytes per number of the gradient; 0.5 for bf16."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """State of PowerSGD; None if PowerSGD does not compress the gradients."""
 
@@ -211,7 +211,7 @@ class Sharded(Wrapped):
 
 
 def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """Return `model` sharded over `gpus` ranks. Each block is a unit, and the rest is a unit."""
+    """Return `model` sharded over `gpus` ranks, which gather block by block, and then the rest."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)

@@ -34,8 +34,8 @@ class EpochResult:
 TrainIterations = Callable[..., EpochResult]
 """Function (count, untimed=0) that runs `untimed` steps, then trains on `count` batches in memory.
 
-The result is that of the `count` batches. If `untimed` > 0, CUDA events on the device measure its
-seconds, without synchronization between the two parts.
+It returns the result of the `count` batches only. If `untimed` > 0, CUDA events on the device
+measure the seconds, without synchronization between the two parts.
 """
 
 
@@ -52,8 +52,8 @@ class Trainer:
     step: Step
     applied: dict[str, Any]
     progress: StepProgress | None = None
-    """Progress of captured steps, in which NCCL cannot detect stalls. A watchdog reads it. None if
-    no steps are captured."""
+    """Progress of captured steps, in which NCCL cannot detect stalls. A watchdog reads the
+    progress. None if no steps are captured."""
 
     def __init__(self, spec: RunSpec, rank: Rank) -> None:
         self._spec, self._rank = spec, rank
@@ -78,8 +78,8 @@ class Trainer:
     ) -> EpochResult:
         """Train on `batches`; return the result without the first `untimed` batches.
 
-        If `untimed` > 0, the device's clock measures seconds. `epoch` and its number of `steps` are
-        passed to `progress`.
+        If `untimed` > 0, the device's clock measures the seconds. `epoch` and its number of `steps`
+        are passed to `progress`.
         """
         self.model.train()
         self.step.reset()

@@ -50,8 +50,8 @@ def run(
     """Train this rank's part of `spec`; log the results and what `instruments` returns.
 
     Never returns. Exits when all reports are on disk, because PyTorch's clean-up takes seconds. An
-    error is logged and ends the process with status 1; the launcher then ends all other ranks. A
-    stall counts as an error: no progress of captured steps for `spec.collective_timeout_seconds`.
+    error is logged and ends the process with status 1; the launcher then ends all other ranks. If
+    captured steps make no progress for `spec.collective_timeout_seconds`, this counts as an error.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
@@ -104,7 +104,7 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
 def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: RankLog) -> None:
     """Train until `spec.next_role` returns None, then restore the weights of epoch `spec.epochs`.
 
-    So all runs are evaluated after the same number of epochs.
+    All runs are thus evaluated after the same number of epochs.
     """
     gpus = environment.visible_gpus() if spec.device == "cuda" else []
     counters, energy, since = GpuCounters(gpus), GpuCounters(gpus), time.perf_counter()
