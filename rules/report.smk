@@ -7,6 +7,9 @@ RECORDED["machine"] = [
     path for path in JOBS.machine_checks() if not REPLAY or Path(path).exists()
 ] * HAS_RUNS
 DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name].tables)]
+# Keys of the configuration that tables depend on.
+TABULATED = ["study", "parts", "dataset", "grid", "recipes", "cost"]
+TABULATED += ["convergence", "time_to_accuracy"]
 TEMPLATE = sorted(map(str, Path(f"{OURS}report").glob("*.*")))
 
 
@@ -27,16 +30,9 @@ rule tables_make:
         code=digest("tables_make"),
         job=lambda wildcards: as_json(
             records=RECORDED,
-            study=STUDY,
+            config={key: config[key] for key in TABULATED},
             tables=f"{RESULTS}/tables",
-            source=config["dataset"]["source"],
-            grid=grid.section(config) if HAS_RUNS else {},
-            recipes=[*config["recipes"]],
-            runs=f"{RECORDS}/runs",
-            per_gpu_hour=config["cost"]["per_gpu_hour"],
-            commands=JOBS.commands,
-            margin=config["convergence"]["accuracy_margin"],
-            target=config["time_to_accuracy"]["accuracy"],
+            runs=f"{RECORDS}/runs" if HAS_RUNS else None,
         ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/tables_make.py {params.job:q} > {log:q} 2>&1'

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.evaluate import evaluate
-from scaling.core import command_line, files
-from scaling.core.grid import CELL_KEYS, expand
+from scaling.core import command_line, files, grid
+from scaling.core.grid import CELL_KEYS
 from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
 from scaling.core.records.run import RUN, TECHNIQUE
 from scaling.registry.entries import SYNTHETIC
@@ -58,25 +58,22 @@ def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]
 
 
 def of_runs(
-    study: str,
-    runs: list[Run],
-    records: dict[str, list[Any]],
-    per_gpu_hour: float | None,
-    commands: dict[str, Any],
+    config: dict[str, Any], runs: list[Run], records: dict[str, list[Any]]
 ) -> schema.StudyTables:
     """Return the tables of the grid's `runs` and, from `records`, those of the machine."""
     found = {make.__name__: make(runs) for make in OF_RUNS}
     energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
     found["costs"][JOULES] = energy[["value", *ENDS]]
+    commands = {name: own for name, own in config["recipes"].items() if "command" in own}
     found["timing"], doubts = work.settle(found["timing"], runs, commands)
-    if per_gpu_hour is not None:
+    if (per_gpu_hour := config["cost"]["per_gpu_hour"]) is not None:
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
     # Repeats train alike: only the first counts for accuracy.
     found["accuracy"] = accuracy.accuracy([run for run in runs if not run[0].repeat])
     found |= {make.__name__: make(records[make.__name__]) for make in OF_MACHINE}
     # Each of the next tables is derived from those before it.
-    tables = schema.StudyTables(study, found)
+    tables = schema.StudyTables(config["study"], found)
     found["communication"] = communication(tables, runs)
     for make in (speedup, bandwidth, utilization):
         found[make.__name__] = make(tables)
@@ -87,36 +84,23 @@ def of_runs(
 
 @command_line.script
 def main(
-    study: str,
-    tables: Path,
-    records: dict[str, tuple[Path, ...]] = {},  # noqa: B006
-    source: str = "",
-    grid: dict[str, Any] = {},  # noqa: B006
-    recipes: tuple[str, ...] = (),
-    runs: Path = Path("runs"),
-    per_gpu_hour: float | None = None,
-    commands: dict[str, Any] = {},  # noqa: B006
-    margin: float = 0.0,
-    target: float = 1.0,
+    config: dict[str, Any], tables: Path, records: dict[str, tuple[Path, ...]], runs: Path | None
 ) -> None:
-    """Write the tables of the `grid`, if there is one, and of all other `records`, by kind.
+    """Write the tables of the grid, from the folder `runs`, and of all other `records`, by kind.
 
-    Rows are in the order of `recipes`. `per_gpu_hour` is the price of a GPU hour. `commands` are
-    recipes with a user's command. `margin` is the accuracy loss that claims ignore, `target` the
-    accuracy of time-to-accuracy trainings. If `source` is synthetic, accuracy is not judged.
+    `config` has the keys of the study. Accuracy on synthetic images is not judged.
     """
-    learned = source != SYNTHETIC.name
+    study, learned = config["study"], config["dataset"]["source"] != SYNTHETIC.name
     read: dict[str, list[Any]]
     read = {kind: [*map(of.read, records.get(kind, ()))] for kind, of in KINDS.items()}
     read["quantization"].sort(key=itemgetter("seed"))
     found: dict[str, pd.DataFrame] = {}
-    if grid:
-        cells = sorted(expand(**grid), key=lambda cell: [*recipes, cell.recipe].index(cell.recipe))
-        of_cells = read_runs(cells, runs)
+    if runs:
+        of_cells = read_runs(grid.of(config), runs)
         documents = [one for _, one in of_cells if one]
         documents += chain(read["interconnect"], read["peaks"], read["machine"])
         name_machines(documents)
-        made = of_runs(study, of_cells, read, per_gpu_hour, commands)
+        made = of_runs(config, of_cells, read)
         files.write_json(tables.with_name("results.json"), results_of(made, learned))
         found |= made.found
         # Records lack leading blanks; without the tab the header is shifted by a column.
@@ -124,10 +108,12 @@ def main(
         text = next(filter(None, map(str.strip, printed)), "")
         files.write_text(tables / "topology.txt", f"\t{text}\n" if text else "")
     if techniques := read["convergence"]:
+        margin = config["convergence"]["accuracy_margin"]
         found["convergence"] = accuracy.convergence(techniques)
         found["remedies"] = accuracy.remedies(found["convergence"], margin)
     if trainings := read["full_trainings"]:
         name_machines(trainings)
+        target = config["time_to_accuracy"]["accuracy"]
         found["trained_to_accuracy"] = accuracy.trained_to_accuracy(trainings, target)
     for module in (synchronization, quantization):
         kind = module.__name__.rpartition(".")[2]

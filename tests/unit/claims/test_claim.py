@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import tables_make
+from examples.configurations import changed
 from scaling.claims import claim, scaling
 from scaling.claims.claim import Findings
 from scaling.core import files
@@ -31,7 +32,8 @@ def test_claim_names_differing_cells_and_is_read_back(tmp_path):
     ("source", "without"), [("cifar10", set()), ("synthetic", {"Q4.1", "Q4.2-gap"})]
 )
 def test_questions_without_tables_say_what_to_add(tmp_path, source, without):
-    tables_make.main(study="demo", source=source, tables=tmp_path)
+    config = changed(("dataset.source", source))
+    tables_make.main(config=config, tables=tmp_path, records={}, runs=None)
     found = claim.read(tmp_path / "claims.json")
     first = ["Q1-faster", "Q2-faster", "Q3.1-computing", "Q3.2-bandwidth", "Q4.1", "Q4.2-gap"]
     first += ["Q5-repeats", "Q6-gradients", "Q7-parameters", "B-cost"]

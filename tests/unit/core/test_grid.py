@@ -8,8 +8,14 @@ from scaling.core import grid
 from scaling.core.grid import Cell
 
 
+def config(recipes, gpus, sizes, strategies=("ddp",), **keys):
+    """Return the sections of a configuration that describe a grid of one seed."""
+    grid = {"recipes": [*recipes], "strategies": strategies, "gpus": gpus, "batch_sizes": sizes}
+    return {"parts": ["scaling"], "grid": grid | {"seeds": [0]} | keys, "recipes": recipes}
+
+
 def test_one_gpu_is_measured_once_whatever_the_strategies():
-    cells = grid.expand({"plain": ["dp", "ddp", "fsdp"]}, [1, 2], [32, 128], [0], repeats=2)
+    cells = grid.of(config({"plain": {}}, [1, 2], [32, 128], ["dp", "ddp", "fsdp"], repeats=2))
     alone = [cell for cell in cells if cell.gpus == 1]
     assert (len(alone), len(cells)) == (2 * 2, 2 * 2 + 3 * 2 * 2)
     path = "runs/recipe~plain/strategy~single/gpus~1/batch_size~32/seed~0/run.json"
@@ -35,22 +41,18 @@ def test_one_gpu_is_measured_once_whatever_the_strategies():
 )
 def test_strong_scaling_has_a_pair_of_cells(gpus, sizes, added):
     assert grid.strong_pair(gpus, sizes) == added
-    cells = grid.expand({"plain": ["ddp"]}, gpus, sizes, [0], strong_scaling=["plain"])
-    plain = grid.expand({"plain": ["ddp"]}, gpus, sizes, [0])
+    cells = grid.of(config({"plain": {}}, gpus, sizes, strong_scaling=True))
+    plain = grid.of(config({"plain": {}}, gpus, sizes))
     more = [(cell.gpus, cell.batch_size) for cell in cells if cell not in plain]
     assert more == added
 
 
 def test_strong_scaling_leaves_out_commands_of_one_batch():
-    config = {
-        "parts": ["scaling"],
-        "grid": {"recipes": ["fixed", "free"], "strategies": ["ddp"], "gpus": [1, 2]}
-        | {"batch_sizes": [128], "seeds": [0], "repeats": 1, "strong_scaling": True},
-        "recipes": {
-            "fixed": {"command": "train {gpus}", "strategies": ["own"]},
-            "free": {"command": "train {gpus} {batch_size}", "strategies": ["own"]},
-        },
+    recipes = {
+        "fixed": {"command": "train {gpus}", "strategies": ["own"]},
+        "free": {"command": "train {gpus} {batch_size}", "strategies": ["own"]},
     }
-    cells = [(cell.recipe, cell.gpus, cell.batch_size) for cell in grid.of(config)]
+    made = grid.of(config(recipes, [1, 2], [128], strong_scaling=True))
+    cells = [(cell.recipe, cell.gpus, cell.batch_size) for cell in made]
     whole = [(name, gpus, 128) for name in ("fixed", "free") for gpus in (1, 2)]
     assert cells == [*whole, ("free", 2, 64)]

@@ -9,6 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import tables_make
 from examples import quantized_digits as examples
+from examples.configurations import changed
 from scaling.core.paired_accuracy import decode
 from scaling.report.table import tables
 from scaling.report.views import PARTS
@@ -34,8 +35,9 @@ def holds(formula):
 def test_ledger_reproduces_the_classes_of_the_record(quantized_digits, tmp_path):
     """Computes in int64 with NumPy, from weights, images and printed figures."""
     path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
-    tables_make.main(study="digits", records={"quantization": [path]}, tables=tmp_path)
-    study = schema.read_study("digits", tmp_path.glob("*.csv"))
+    records = {"quantization": [path]}
+    tables_make.main(config=changed(), tables=tmp_path, records=records, runs=None)
+    study = schema.read_study("demo", tmp_path.glob("*.csv"))
     ledger, formulas = {}, []
     steps = [table for table in tables(PARTS["B"], study, None) if table.name in STEPS]
     for table in steps:

@@ -3,21 +3,24 @@
 import pytest
 
 import tables_make
+from examples.configurations import changed
 from examples.records import epochs, record, save
 from scaling.core import files, grid
 from scaling.core.records.experiments import PEAKS as PEAK_RATES
 from scaling.tables import schema
 
-GRID = {"recipes": {"plain": ["ddp"]}, "gpus": [1, 4], "batch_sizes": [128, 8192], "seeds": [0, 1]}
-CELLS = grid.expand(**GRID)
+GRID = {"recipes": ["plain"], "strategies": ["ddp"], "gpus": [1, 4], "seeds": [0, 1]}
+GRID |= {"batch_sizes": [128, 8192]}
+CONFIG = changed(("study", "mine"), ("grid", GRID), ("cost.per_gpu_hour", 3.6))
+CELLS = grid.of(CONFIG)
 SECONDS = {1: 18.311, 4: 5.023}
 PEAKS = {"device": "cuda", "gpus": 4, "cpu_threads": 1, "rows": []}
 
 
-def tables(folder, **options):
+def tables(folder, config=CONFIG, **records):
     """Write the tables of the study in `folder`; return a function that reads one by name."""
-    own = {"study": "mine", "tables": folder / "tables", "grid": GRID, **options}
-    tables_make.main(runs=folder / "runs", **own)
+    places = {"tables": folder / "tables", "runs": folder / "runs", "records": records}
+    tables_make.main(config=config, **places)
     return lambda name: schema.read(name, schema.TABLES[name].path(folder / "tables", "mine"))
 
 
@@ -28,8 +31,7 @@ def test_partial_study_may_lack_records(tmp_path):
         timed = epochs(cell, *(SECONDS[cell.gpus] + off for off in (0.1, 0, -0.1)))
         ended = {"status": "oom", "message": "no room"} if cell.batch_size == 8192 else {}
         save(tmp_path / "runs", record(cell, [] if ended else timed, **ended))
-    records = {"peaks": [tmp_path / "peaks.json"]}
-    table = tables(tmp_path, per_gpu_hour=3.6, records=records)
+    table = tables(tmp_path, peaks=[tmp_path / "peaks.json"])
     assert table("timing").message[2] == "2 of 2 runs have no record"
     for name in ("timing", "speedup", "utilization"):
         assert table(name).status.tolist() == ["ok", "oom", "missing", "oom"]
@@ -42,12 +44,12 @@ def test_partial_study_may_lack_records(tmp_path):
 
 
 def test_results_have_figures_with_interval_and_unit(tmp_path):
-    own = GRID | {"batch_sizes": [32, 128]}
-    for cell in grid.expand(**own):
+    own = CONFIG | {"grid": GRID | {"batch_sizes": [32, 128]}}
+    for cell in grid.of(own):
         timed = epochs(cell, 100 / cell.gpus + cell.seed)
         test = {"test_loss": 1.0, "test_accuracy": 0.8 + 0.02 * cell.seed}
         save(tmp_path / "runs", record(cell, timed, evaluation=test))
-    tables(tmp_path, grid=own)
+    tables(tmp_path, own)
     results = files.read_json(tmp_path / "results.json")
     rows = {(*row["configuration"].values(), row["quantity"]): row for row in results}
     known = {key[4]: row for key, row in rows.items() if key[2:4] == (4, 128)}

@@ -1,6 +1,6 @@
 """The grid of a study: its runs, and the paths of their records."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -67,56 +67,34 @@ def repeat_folder(repeat: int) -> str:
     return f"/repeat~{repeat}" if repeat else ""
 
 
-def of(config: dict[str, Any]) -> list[Cell]:
-    """Return all runs of a configuration's grid; [] if its `parts` have no `scaling`."""
-    return expand(**section(config)) if "scaling" in config["parts"] else []
+def of(config: Mapping[str, Any]) -> list[Cell]:
+    """Return all runs of a configuration's grid; [] if its `parts` have no `scaling`.
 
-
-def section(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `expand` that the sections `grid` and `recipes` give."""
-    keys, strategies, paired = config["grid"], {}, []
-    for name in keys["recipes"]:
+    A recipe has one run for each combination of its strategies with GPUs, batch size, seed and
+    repeat. If `strong_scaling` is true, it also has the runs of `strong_pair`, except a command
+    of a fixed batch size.
+    """
+    keys, cells = config["grid"], []
+    for name in keys["recipes"] if "scaling" in config["parts"] else ():
         recipe = config["recipes"][name]
         only = recipe.get("strategies")
         among = [strategy for strategy in keys["strategies"] if only is None or strategy in only]
-        strategies[name] = only if only == ["own"] else among
-        paired += [name] * ("batch_size}" in recipe.get("command", "{batch_size}"))
-    kept = {key: value for key, value in keys.items() if key != "strategies"}
-    return kept | {
-        "recipes": strategies,
-        "strong_scaling": paired if keys.get("strong_scaling") else [],
-    }
+        sizes = [*product(keys["gpus"], keys["batch_sizes"])]
+        if keys.get("strong_scaling") and "batch_size}" in recipe.get("command", "{batch_size}"):
+            sizes += strong_pair(keys["gpus"], keys["batch_sizes"])
+        cells += [
+            Cell(name, strategy, gpus, batch_size, seed, repeat)
+            for strategy in (only if only == ["own"] else among)
+            for gpus, batch_size in sizes
+            for seed, repeat in product(keys["seeds"], range(keys.get("repeats", 1)))
+        ]
+    return list(dict.fromkeys(cells))
 
 
 def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
     """Return the options that the recipe named `recipe` passes to its engine."""
     keys = config["recipes"][recipe]
     return {key: value for key, value in keys.items() if key not in ("engine", "strategies")}
-
-
-def expand(
-    recipes: Mapping[str, Sequence[str]],
-    gpus: list[int],
-    batch_sizes: list[int],
-    seeds: list[int],
-    repeats: int = 1,
-    strong_scaling: Collection[str] = (),
-) -> list[Cell]:
-    """Return one run for each combination of the arguments.
-
-    `recipes` maps names to strategies. `strong_scaling` recipes also get the runs of `strong_pair`.
-    """
-    cells = [
-        Cell(name, strategy, count, batch_size, seed, repeat)
-        for name, strategies in recipes.items()
-        for strategy in strategies
-        for count, batch_size in [
-            *product(gpus, batch_sizes),
-            *(strong_pair(gpus, batch_sizes) if name in strong_scaling else ()),
-        ]
-        for seed, repeat in product(seeds, range(repeats))
-    ]
-    return list(dict.fromkeys(cells))
 
 
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
