@@ -55,7 +55,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
 @contextmanager
 def step():
-    """Time the training step in the `with` block. On a GPU, CUDA events do so, without waiting."""
+    """Time the training step in the `with` block; on a GPU, asynchronously by CUDA events."""
     torch = _gpu()
     if torch:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

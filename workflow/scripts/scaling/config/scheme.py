@@ -21,7 +21,7 @@ MISTAKES: dict[Mistake, str] = {
 }
 """Maps each deliberate mistake that a variant can make to its description."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
-"""The stages of the lab's exercise in order: the float network, then three quantized variants."""
+"""Stages of the quantization exercise: the float network, then three quantized variants."""
 
 
 def _listed(mistakes: Any) -> Any:
@@ -40,7 +40,8 @@ class Scheme(Section):
     """Bits of all activations, from 2 to 8. Null quantizes only weights: activations, biases and
     logits stay floats."""
     bias: Literal["int32", "float"] = "int32"
-    """Type of biases: `int32` (rounded) or `float`. Both types are in levels of the accumulator."""
+    """Type of biases after multiplication by the accumulator's scale: `int32` (rounded) or
+    `float`."""
     logits: Literal["int8", "float"] = "int8"
     """Type of logits: `int8`, for every value of `activation_bits`, or `float` (the last
     accumulator divided by its scale)."""
@@ -50,7 +51,7 @@ class Scheme(Section):
         default_factory=list, validation_alias=AliasChoices("mistakes", "mistake")
     )
     """Mistakes to make on purpose: `activation_scale`, `bias_scale`, `255_for_127`,
-    `bias_unscaled`, `no_product`, `one_image`, `test_data`. `mistake: bias_scale` gives a single
+    `bias_unscaled`, `no_product`, `one_image`, `test_data`. The key `mistake` gives a single
     one."""
 
     @model_validator(mode="after")

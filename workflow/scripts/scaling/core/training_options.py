@@ -90,12 +90,11 @@ class Training(Sgd):
     warmup_seconds: types.NotNegative = 0.0
     """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
-    """Minimum total seconds of the measured epochs. With `max_measured_seconds`, a run then
-    continues until the first and last third of its epochs differ in median by at most 2 %, or by
-    noise."""
+    """Minimum total seconds of the measured epochs. With `max_measured_seconds`, a run goes on
+    until epochs are steady: first and last third differ in median by at most 2 %, or by noise."""
     max_measured_seconds: types.NotNegative = 0.0
-    """Maximum total seconds of the measured epochs until they are steady, as `measured_seconds`
-    says. The report names runs that are still unsteady then. 0: do not wait."""
+    """Maximum total seconds of the measured epochs. The report names runs whose epochs are unsteady
+    even then (see `measured_seconds`). 0: do not wait for steady epochs."""
     instrumented_iterations: types.Count = 50
     """Maximum iterations of extra epochs that measure communication and GPU idle time. 0: none."""
 
@@ -115,24 +114,24 @@ class LargeBatches(Options):
     """Settings shared by all techniques that are tried with large batches."""
 
     reference_batch: Annotated[int, Ge(2)] = 128
-    """Batch size on one GPU: the start of scaling rules, and the reference for large batches."""
+    """Batch size on one GPU for the base learning rate. Larger batches are compared with it."""
     gpus: types.Positive = 4
     """Number of simulated GPUs. One GPU trains the batch of each as a micro-batch with separate
-    batch-norm statistics. Global batches below `gpus` · `reference_batch` are trained whole."""
+    batch-norm statistics. Global batches below `gpus` · `reference_batch` are not split."""
     epochs: types.Positive = 5
     """Epochs of every run: all techniques are compared after the same number of images."""
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
     """Seeds of runs at the learning rate that a sweep chose. The sweep uses the first seed only."""
     factors: types.Some[types.AboveZero] = Field(default=[1.0])
-    """Factors that a sweep tries on the learning rate of a technique's scaling rule. It chooses the
-    factor with the lowest validation loss; without a validation set, with the lowest training loss.
-    Techniques with a sweep are compared with the plain SGD that has the widest sweep."""
+    """Factors by which a sweep multiplies a technique's scaled learning rate. It chooses the factor
+    with the lowest validation loss; without a validation set, the lowest training loss. Techniques
+    with a sweep are compared with the plain SGD that has the widest sweep."""
     more_factors: types.Count = 0
     """Maximum number of factors that a sweep of several factors adds. If the smallest factor is
-    best, it adds half of it; if the largest is best, twice of it; otherwise, the geometric mean of
-    the best and a neighbour more than a factor of 2 away."""
+    best, its half is added; if the largest is best, its double; otherwise, the geometric mean of
+    the best factor and a neighbour more than a factor of 2 away."""
     held_out_images: types.Count = 0
-    """Number of training images in the validation set. 0: none, and training loss chooses rates."""
+    """Number of training images in the validation set. 0: none; training losses choose rates."""
     train_images: types.Positive | None = None
     """Number of training images to use, from the start of the dataset; null: all."""
 
@@ -168,7 +167,8 @@ class NetworkTraining(Options):
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Bytes of messages of the all-reduce sweep. Sizes of gradients and DDP buckets are added."""
+    """Message sizes of the all-reduce sweep in bytes, besides those of gradients and DDP
+    buckets."""
     warmup: types.Positive = 5
     """Untimed repeats of each message size."""
     repeats: Annotated[int, Ge(3)] = 20
@@ -185,5 +185,5 @@ class Peaks(Options):
     repeats: Annotated[int, Ge(3)] = 10
     """Timed repeats of each operation. The result is their median."""
     sustained_seconds: types.NotNegative = 0.0
-    """Minimum seconds of work before the fastest size is timed again, for the sustained peak. Work
-    may take three times as long, until the rate is steady. 0: no sustained peak."""
+    """Minimum seconds of work before the fastest size is timed again, for the sustained peak. If
+    rates are unsteady, work goes on for up to three times as long. 0: no sustained peak."""

@@ -23,10 +23,9 @@ SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
 
 
 class Messages(TorchDispatchMode):
-    """Collects messages in `rows`, in the order of sending, while `phase` is not None.
+    """Collects a row per message in `rows`, in the order of sending, while `phase` is not None.
 
-    As a context manager, it records all collectives that PyTorch dispatches, including those of
-    DDP.
+    As a context manager, it records all collectives that PyTorch dispatches, also those of DDP.
     """
 
     def __init__(self) -> None:

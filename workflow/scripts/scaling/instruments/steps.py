@@ -28,8 +28,8 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
-"""Whether each block of steps exchanges gradients, in the order of blocks. This order cancels a
-steady slowdown, as at the power limit, in the difference of medians."""
+"""Whether each block of steps exchanges gradients, in the order of blocks. With this order, a
+steady slowdown, as at the power limit, does not change the difference of the two medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
@@ -48,7 +48,7 @@ Event = dict[str, Any]
 """One event of a trace in Chrome's JSON format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
 """Maps (device, kernel name) to the class and bytes (0: unknown) of each launch, in order. After
-the last launch, its values repeat."""
+the last launch, the last values repeat."""
 CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "communication": re.compile(r"nccl:|c10d::|_c10d_functional|record_param_comms"),
     "products": re.compile(r"aten::\w*(conv(olution|\d)|mm\b|mm_|dot|attention)|triton_tem_"),
@@ -143,7 +143,7 @@ def communication(
     """Return seconds of communication on the device that communicates longest.
 
     The duration of a message is its shortest on any device of any rank (`everyone`), because the
-    device that joins last does not wait. The time that the returned device waits for others is
+    device that joins last does not wait. The time that this device waits for others is
     `start_skew_seconds`. If there is no communication, the result has a `note` instead.
     """
     candidates = []

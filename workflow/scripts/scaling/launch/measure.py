@@ -43,11 +43,11 @@ class Sweep(Measurement, Interconnect):
 
 
 class Probe(Measurement, Peaks):
-    """Options of the measurement of peak rates on one node."""
+    """Options for measuring peak rates on one node."""
 
 
 class MachineCheck(Measurement):
-    """Options of the machine check."""
+    """Options of the machine check, which looks for unfit GPUs and hosts before a study."""
 
     check: Literal["refuse", "warn", "off"] = "refuse"
     """Effect of a `bad` finding: stop the study, warn in the report, or nothing."""
@@ -61,8 +61,7 @@ def run(
     """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
 
     UserError if a process fails or reaches the time limit; the message contains `name` and
-    `advice`. If the time limit is reached after a report of kind `keep`, the reports are returned
-    instead.
+    `advice`. The time limit is no error if there is a report of kind `keep`.
     """
     about = {"options": options.model_dump(mode="json")}
     result = launch_ranks(function, about, options, options.output, options.gpus)

@@ -106,7 +106,7 @@ def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Run the command of a recipe, and return the record of the run. `folder` is for its files."""
+    """Run the command of a recipe, which may write to `folder`; return the record of the run."""
     before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {

@@ -99,8 +99,8 @@ class Rank:
 def main() -> None:
     """Read job.json, whose path is the last argument, and call the function that it names.
 
-    The function's arguments are in job.json, except `folder`: the folder of job.json and of
-    reports.
+    The function gets the arguments in job.json, and `folder`, the folder of job.json, to which
+    ranks write their reports.
     """
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
@@ -147,8 +147,8 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
     """Return this process's rank, read from the environment, after joining the process group.
 
-    The group uses NCCL or gloo; a single process has none. If there are several ranks, each sees
-    only its GPU, as device 0: ranks can then share compiled code, which contains the device's
+    The group uses NCCL or gloo; a single process has no group. If there are several ranks, each
+    sees only its GPU, as device 0, so that ranks can share compiled code, which contains this
     number.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))

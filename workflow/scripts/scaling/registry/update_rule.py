@@ -74,12 +74,11 @@ class SweepOptions(Section):
     warmup_epochs: NotNegative = 0.0
     """Epochs of a warm-up that starts at the base learning rate; `warmup_share` starts at zero."""
     factors: Some[AboveZero] | None = None
-    """Factors of the sweep on the scaled learning rate. `[1]`: no sweep. Null:
-    `convergence.factors`."""
+    """Factors of the learning rate sweep. `[1]`: no sweep. Null: those of `convergence.factors`."""
 
 
 class Technique(SweepOptions, UpdateRule):
-    """Options of one technique; the default is plain SGD at the base learning rate."""
+    """Options of one technique for large batches. The default is plain SGD at the base rate."""
 
     @model_validator(mode="after")
     def _one_warmup(self) -> Self:

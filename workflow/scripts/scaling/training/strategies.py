@@ -81,7 +81,7 @@ class Wrapped:
 
     @property
     def state(self) -> list[Tensor]:
-        """Return the tensors that a step changes. To undo a step, restore these, then `refresh`."""
+        """Return the tensors that a step changes. To undo it, restore them and call `refresh`."""
         weights = [parameter.data for parameter in self.model.parameters()]
         return [*weights, *self.model.buffers()]
 
@@ -211,7 +211,7 @@ class Sharded(Wrapped):
 
 
 def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """Return `model` sharded over `gpus` ranks, which gather block by block, and then the rest."""
+    """Return `model` sharded over `gpus` ranks. Each block is one FSDP unit, and so is the rest."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)
