@@ -47,8 +47,8 @@ rule report_render:
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,
     output:
-        page="<results>/report.html",
-        answers="<results>/answers.md",
+        "<results>/report.html",
+        "<results>/answers.md",
         figures=expand(f"<results>/figures/{STUDY}/{{name}}.svg", name=DRAWN),
     log:
         "<logs>/report_render.log",
@@ -62,15 +62,11 @@ rule report_render:
             figures=DRAWN,
             results=RESULTS,
             runs=f"{RECORDS}/runs",
-            partial=config["partial"],
             side_by_side=config["machine"]["share"],
             replayed_from=None if REPLAY == stored.RESULTS else REPLAY,
         ),
-        files=lambda wildcards, input, output: as_json(
-            **{key: input[key] for key in ("tables", "topology", "manifest")},
-            template=f"{OURS}report/report.html.j2",
-            output=output.page,
-            answers=output.answers,
+        files=lambda wildcards, input: as_json(
+            tables=input.tables, manifest=input.manifest
         ),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/report_render.py {params.job:q} {params.files:q} > {log:q} 2>&1'

@@ -41,10 +41,6 @@ def render(folder: Path, name: str = FLAGSHIP, **more: object) -> Page:
         "results": folder,
         "manifest": folder_of(name) / "manifest.json",
         "runs": folder_of(name) / "runs",
-        "template": ROOT / "report/report.html.j2",
-        "output": folder / "report.html",
-        "answers": folder / "answers.md",
-        "topology": [folder / "tables/topology.txt"],
         "tables": sorted((folder / "tables").rglob("*.csv")),
     }
     report_render.main(**given | more)

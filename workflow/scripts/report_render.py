@@ -7,7 +7,6 @@ from scaling.claims.scaling import PARTS as PARTS_OF_EPOCH
 from scaling.config import stored
 from scaling.core import command_line, files
 from scaling.core import numbers as fmt
-from scaling.core.errors import UserError
 from scaling.figures import FIGURES, scaling, style
 from scaling.report import cells, overview, page, planning, provenance, where
 from scaling.report.table import tables as tables_of
@@ -28,34 +27,26 @@ def main(
     results: Path,
     manifest: Path,
     runs: Path,
-    template: Path,
-    output: Path,
-    answers: Path,
     tables: tuple[Path, ...],
     figures: tuple[str, ...] = (),
-    topology: tuple[Path, ...] = (),
-    partial: bool = False,
     side_by_side: bool = False,
     replayed_from: str | None = None,
 ) -> None:
-    """Draw `figures`; write page and answers from tables, records of runs, and claims in `results`.
+    """Draw `figures`, and write report.html and answers.md, in the folder `results`.
 
-    `partial` allows missing runs. The page's top mentions `side_by_side` and `replayed_from`.
+    They show `tables`, the records in the folder `runs`, and claims and topology in `results`. The
+    page's top says whether cells ran `side_by_side`.
     """
     found = schema.read_study(study, tables, manifest)
     missing = [*map(fmt.cell_name, schema.rows_of(found.timing.query("status == 'missing'")))]
     measured = len(missing) < len(found.timing)
-    if missing and not partial:
-        raise UserError(
-            f"{fmt.plural(len(missing), 'cell')} of {study} are missing, the first is "
-            f"{missing[0]}; run them, or ask for a partial report with --partial"
-        )
     drawn = results / "figures" / study
     draw(figures, found, drawn)
     of_cells = cells.of_study(found)
     best = planning.recommended(found, of_cells)
     mapped = cells.map_rows(of_cells, best) if measured else {}
     logs = Path(replayed_from or "", "logs")
+    topology = results / "tables/topology.txt"
     questions = answered(found, of_cells, claim.read(results / "tables/claims.json"))
     values = {
         "study": study,
@@ -87,7 +78,7 @@ def main(
         "timelines_of": where.timelines(of_cells, runs),
         "shares": tables_of(PARTS["where"], found, of_cells),
         "limits": tables_of(PARTS["limits"], found, of_cells),
-        "topology": "".join(map(files.read_text, topology)),
+        "topology": files.read_text(topology) if topology.exists() else "",
         "config": (Path(replayed_from or "results") / stored.CONFIG).as_posix(),
         "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
         "data": {
@@ -101,6 +92,6 @@ def main(
         "figures": dict.fromkeys(FIGURES, "")
         | {name: page.inline_svg(drawn / f"{name}.svg") for name in figures},
     }
-    for name, target in ((template, output), (template.with_name("answers.md.j2"), answers)):
-        files.write_text(target, page.render(name, **values))
+    for name in ("report.html", "answers.md"):
+        files.write_text(results / name, page.render(page.REPORT / f"{name}.j2", **values))
     print(overview.headline(found, of_cells))
