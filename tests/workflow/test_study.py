@@ -1,9 +1,9 @@
 """A study as its user runs it: results and refusals."""
 
 import json
+import os
 import re
 import shlex
-import shutil
 from datetime import datetime
 
 import pandas as pd
@@ -116,7 +116,8 @@ def test_unrunnable_study_is_refused_before_any_job(new_study, monkeypatch):
     study.configure({"grid.gpus": [1], "model.options": {"depth": 3}})
     refused = study.snakemake()
     assert refused.returncode != 0 and "unexpected keyword argument 'depth'" in refused.stdout
-    monkeypatch.setattr(shutil, "which", lambda program: None)
-    refused = forked(["--profile", "slurm", "--dry-run"], study.folder)
-    assert refused.returncode != 0
-    assert "error: profile slurm needs sbatch, which is not on" in refused.stdout
+    (study.folder / "squeue").symlink_to("/bin/false")
+    monkeypatch.setenv("PATH", f"{study.folder}:{os.environ['PATH']}")
+    assert forked(["--profile", "slurm", "--dry-run"], study.folder).returncode == 0
+    refused = forked(["--profile", "slurm"], study.folder)
+    assert refused.returncode != 0 and "\nerror: Slurm does not answer (" in refused.stdout

@@ -8,17 +8,15 @@ import asyncio
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import snakemake_executor_plugin_slurm as slurm
-from snakemake_executor_plugin_slurm import common_settings
+from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings
 from snakemake_executor_plugin_slurm.utils import get_job_wildcards
 from snakemake_interface_common.exceptions import WorkflowError
 
@@ -31,22 +29,6 @@ PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes
 """Matches Slurm's messages about temporary failures to submit or start a job."""
 SETTLING_SECONDS = 5
 """Seconds to wait before jobs are resubmitted, as Slurm may still accept the first submission."""
-SOON_FORGOTTEN_SECONDS = 30
-"""Slurm removes ended jobs from its queue after `MinJobAge` seconds. If that is less than this, a
-query of the queue may come too late to see how a job ended."""
-
-
-@dataclass
-class ExecutorSettings(slurm.ExecutorSettings):
-    """Settings of Slurm's executor. Without sbatch, even a dry run exits with an error."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not shutil.which("sbatch"):
-            sys.exit(
-                "error: profile slurm needs sbatch, which is not on this machine's PATH: run it on "
-                "a login node of the cluster, or here with --profile profiles/local"
-            )
 
 
 class Executor(slurm.Executor):
@@ -54,7 +36,7 @@ class Executor(slurm.Executor):
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         try:
-            jobs, kept = queue("%Z").items(), answer("scontrol", "show", "config")
+            jobs = queue("%Z").items()
         except WorkflowError as error:
             sys.exit(f"error: {error}")
         here = [(job, state) for job, (state, folder) in jobs if folder == str(Path.cwd())]
@@ -63,12 +45,6 @@ class Executor(slurm.Executor):
                 "error: jobs of an earlier run of this study are in Slurm's queue "
                 f"({', '.join(left)}): wait until they have ended, what they finish counts, or end "
                 "them by make cancel"
-            )
-        age = re.search(r"MinJobAge\s*=\s*(\d+)", kept)
-        if age and int(age[1]) < SOON_FORGOTTEN_SECONDS:
-            logger.warning(
-                f"Slurm forgets jobs {age[1]} s after their end (MinJobAge): one that fails may be "
-                "reported without its reason"
             )
         self._begun = time.time()
         self._again: list[Any] = []
@@ -188,7 +164,8 @@ def answer(*command: str) -> str:
     """Return the output of a Slurm command; WorkflowError if it fails or does not answer."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    except subprocess.SubprocessError as error:
+    except (OSError, subprocess.SubprocessError) as error:
         message = str(getattr(error, "stderr", None) or error).strip()
-        raise WorkflowError(f"Slurm does not answer ({message}): see scontrol ping") from error
+        advice = "see scontrol ping, or run here with --profile profiles/local"
+        raise WorkflowError(f"Slurm does not answer ({message}): {advice}") from error
     return done.stdout
