@@ -29,8 +29,7 @@ WARPS = 4
 BLOCKS = 528
 """Maximum number of blocks of a kernel that computes sums: 4 per multiprocessor of an H200."""
 PATCH_COLUMNS = 32
-"""Columns of the im2col matrix: 27 of values, and 5 of zeros to reach a multiple of 8, as tensor
-cores need."""
+"""Columns of the im2col matrix: 27 of values, then zeros. Tensor cores need a multiple of 8."""
 PATCH_ROWS = 128
 
 
@@ -73,8 +72,7 @@ def _channel(COLUMNS: constexpr):
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
     """Return mean, variance, 1/standard deviation, scale and shift of each channel.
 
-    Mean, variance and standard deviation are those of x. The output of the norm is x · scale +
-    shift.
+    The first three values describe x. The output of the norm is x · scale + shift.
     """
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows

@@ -40,8 +40,7 @@ class Scheme(Section):
     """Bits of all activations, from 2 to 8. Null quantizes only weights: activations, biases and
     logits stay floats."""
     bias: Literal["int32", "float"] = "int32"
-    """Type of biases after multiplication by the accumulator's scale: `int32` (rounded) or
-    `float`."""
+    """Type of biases after scaling to levels of the accumulator: `int32` (rounded) or `float`."""
     logits: Literal["int8", "float"] = "int8"
     """Type of logits: `int8`, for every value of `activation_bits`, or `float` (the last
     accumulator divided by its scale)."""
@@ -50,9 +49,8 @@ class Scheme(Section):
     mistakes: Annotated[list[Mistake], BeforeValidator(_listed)] = Field(
         default_factory=list, validation_alias=AliasChoices("mistakes", "mistake")
     )
-    """Mistakes to make on purpose: `activation_scale`, `bias_scale`, `255_for_127`,
-    `bias_unscaled`, `no_product`, `one_image`, `test_data`. The key `mistake` gives a single
-    one."""
+    """Deliberate mistakes: `activation_scale`, `bias_scale`, `255_for_127`, `bias_unscaled`,
+    `no_product`, `one_image`, `test_data`. The key `mistake` gives a single one."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

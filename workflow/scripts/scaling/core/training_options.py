@@ -105,7 +105,7 @@ class Limits(Options):
     cpu_threads: types.Few = 1
     """Threads of each training process."""
     time_limit_seconds: types.AboveZero = 3600.0
-    """A run that takes longer is recorded as `timeout`. It may wait for GPUs for another hour."""
+    """A run that takes longer is recorded as `timeout`. Waiting for GPUs may take another hour."""
     collective_timeout_seconds: types.AboveZero = 300.0
     """If a rank waits longer for other ranks, the run fails and names the ranks that hang."""
 
@@ -167,8 +167,7 @@ class NetworkTraining(Options):
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Message sizes of the all-reduce sweep in bytes, besides those of gradients and DDP
-    buckets."""
+    """Bytes of the all-reduce sweep's messages, besides those of gradients and DDP buckets."""
     warmup: types.Positive = 5
     """Untimed repeats of each message size."""
     repeats: Annotated[int, Ge(3)] = 20

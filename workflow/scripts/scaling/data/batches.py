@@ -75,6 +75,6 @@ def read_images(
 
 @torch.no_grad()
 def predict(network: nn.Module, images: Images) -> Classes:
-    """Return the class with the highest logit for each image, int64 [n]. If equal, the first."""
+    """Return the class with the highest logit for each image: int64 [n]. Ties go to the first."""
     picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
     return np.concatenate(picked)

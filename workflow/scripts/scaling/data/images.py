@@ -109,7 +109,7 @@ def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
 
 
 def _decode(file: Path, name: str) -> Image.Image:
-    """Return an RGB image. UserError with `name` if unreadable or over 8 bits per channel."""
+    """Return `file` as an RGB image. UserError with `name` if unreadable or over 8 bits deep."""
     try:
         with Image.open(file) as image:
             if _is_deep(image, file.read_bytes()):

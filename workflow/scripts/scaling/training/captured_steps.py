@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""Steps before a capture. DDP times its first 10 with CUDA events, which a capture forbids."""
+"""Steps before a capture. DDP times its first 10 steps with CUDA events, which a capture
+forbids."""
 
 
 def captured(

@@ -25,7 +25,7 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
-    """Dataset of randomly cropped and flipped training images, as (float [3, S, S], label)."""
+    """Dataset of training images, randomly cropped and flipped. Items: (float [3, S, S], label)."""
 
     def __init__(self, dataset: ImageDataset, spec: RunSpec) -> None:
         self._images = dataset.train_images

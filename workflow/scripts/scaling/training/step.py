@@ -140,7 +140,7 @@ class DeviceStep(Step):
     def _prepare(self, size: int) -> None:
         """Launch a step. For a new batch size, first add cuDNN's search time to `search_seconds`.
 
-        Two extra steps measure it: only the first one searches, so it takes longer by this time.
+        The search time is the difference of two extra steps, because only the first one searches.
         """
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
