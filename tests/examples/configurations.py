@@ -22,7 +22,7 @@ def shipped(name):
     layers = [yaml.safe_load((ROOT / "config" / one).read_text()) for one in ("config.yaml", name)]
     recipes, document = recipes_of(layers), layers[0]
     update_config(document, layers[1])
-    return config.requested(document | {"recipes": recipes})
+    return config.requested(document | {"recipes": recipes}).model_dump()
 
 
 def changed(*changes):

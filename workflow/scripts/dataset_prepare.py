@@ -8,27 +8,20 @@ from pathlib import Path
 
 from scaling.core import command_line, files
 from scaling.core.records.kind import DATASET
-from scaling.core.section import check_images
 from scaling.data import dataset
 from scaling.data.dataset import Request
 from scaling.registry.entries import DATASETS
 
 
 @command_line.script
-def main(
-    request: Request, output: Path, manifest: Path, needed: dict[str, int] | None = None
-) -> None:
-    """Write the requested images to `output` (.npz), and their record to `manifest`.
-
-    UserError if there are fewer training images than a configuration key in `needed` requires.
-    """
+def main(request: Request, output: Path, manifest: Path) -> None:
+    """Write the requested images to `output` (.npz), and their record to `manifest`."""
     source = DATASETS.find(request.source)
     if source.name == "own":
         files.write_text(output, "")
         DATASET.write(manifest, {"source": "own", "origin": "data of the command's own"})
         return
     data, origin = source.read.load()(request)
-    check_images(needed or {}, len(data.train_images))
     side = request.image_size
     if data.train_images.shape[1] != side:
         train, test = (dataset.resize(own, side) for own in (data.train_images, data.test_images))

@@ -6,7 +6,6 @@ from examples.configurations import changed, shipped
 from scaling.config import config, stored
 from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
-from scaling.core.section import check_images
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_mistakes_of_one_kind_are_listed_together(first, second):
 
 
 def test_check_that_yaml_reads_as_false_is_off():
-    assert config.requested(changed(("machine.check", False)))["machine"]["check"] == "off"
+    assert config.requested(changed(("machine.check", False))).machine.check == "off"
 
 
 def test_command_of_one_gpu_needs_no_number_of_them():
@@ -84,7 +83,7 @@ def test_unused_recipes_and_images_are_not_checked():
     unused = ("recipes.fast", {"base": "no"}), ("recipes.tuned", {"engine": "slow"})
     document = changed(*unused, ("parts", ["scaling"]))
     config.check(document)
-    assert [*config.requested(document)["recipes"]] == ["plain"]
+    assert [*config.requested(document).recipes] == ["plain"]
     document = changed(("dataset.source", "images"), ("dataset.path", "no/such/images.tar"))
     with pytest.raises(UserError, match=r"dataset\.path is 'no/such/images\.tar', which does not"):
         config.check(document)
@@ -101,10 +100,9 @@ def test_unused_recipes_and_images_are_not_checked():
 )
 def test_more_images_than_there_are_is_refused(change, images, sentence):
     document, manifest = changed(change), {"train_images": images} if images else {}
-    there = config.train_images(document, manifest)
     with pytest.raises(UserError, match=sentence):
-        check_images(config.images_needed(document), there)
-    check_images(config.images_needed(changed()), images)
+        config.check_images(document, manifest)
+    config.check_images(changed(), manifest)
 
 
 TUNED, GPU = ("grid.recipes", ["tuned"]), ("device", "cuda")
@@ -145,7 +143,7 @@ def test_recipe_inherits_from_its_base():
         ("recipes.bf16", {"base": "plain", "bf16_compression": True}),
         ("grid.recipes", ["plain", "bucket100"]),
     )
-    made = config.requested(document)["recipes"]
+    made = config.requested(document).recipes
     assert made["bucket100"] == made["plain"] | {"bf16_compression": True, "bucket_cap_mb": 100.0}
 
 
@@ -154,7 +152,7 @@ def test_technique_has_its_recipes_update_and_own_options():
     tried = ["muon", {"recipe": "tuned", "name": "naive", "scaling": "linear", "factors": [1]}]
     document = changed(("recipes.muon", own), ("convergence.recipes", tried))
     config.check(document)
-    assert config.techniques(config.requested(document)) == {
+    assert config.techniques(config.check(document)) == {
         "muon": {"muon": 0.12, "warmup_share": 0.2},
         "naive": {"scaling": "linear", "factors": [1]},
     }
@@ -164,16 +162,6 @@ def test_technique_has_its_recipes_update_and_own_options():
     document["convergence"]["recipes"] = [{"recipe": "muon", "warmup_epochs": 1}]
     with pytest.raises(UserError, match=r"recipes has muon: warmup_epochs starts at the base rate"):
         config.check(document)
-
-
-def test_extra_absent_is_refused_by_its_key(monkeypatch):
-    document = changed(TUNED, GPU, FUSED, LAST)
-    config.check(document)
-    monkeypatch.setattr(config.registry, "has_extra", lambda name: False)
-    with pytest.raises(UserError, match=r"fused_norms needs workflow/scripts/extras/kernels, whi"):
-        config.check(document)
-    config.check(document, reads_images=False)
-    config.check(document | {"parts": ["proofs"]})
 
 
 def test_absent_or_empty_plugin_is_named(tmp_path):
@@ -227,4 +215,4 @@ def test_part_alone_has_no_other_records(part):
 def test_accuracy_study_requires_gpus_of_its_trainings(parts, own, gpus):
     trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", own)
     document = changed(("parts", parts), *trained)
-    assert config.requested(document)["grid"]["gpus"] == gpus
+    assert config.requested(document).grid.gpus == gpus

@@ -54,7 +54,7 @@ def test_smallest_example_runs_on_two_gpus(monkeypatch):
     )
     for key, value in smallest.items():
         full[key] = full[key] | value if isinstance(value, dict) else value
-    devices.check(config.requested(full), 2, None)
+    devices.check(config.requested(full).model_dump(), 2, None)
 
 
 @pytest.mark.parametrize(

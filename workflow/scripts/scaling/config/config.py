@@ -40,24 +40,19 @@ class Recipe(Section):
 def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any]:
     """Return `config` with all defaults; UserError with one sentence for each mistake.
 
-    If `reads_images` is false, files of the dataset and packages of extras may be missing.
+    If `reads_images` is false, files of the dataset may be missing.
     """
-    known = _requested(config)
-    of_images = (_path, _missing_extras) if reads_images else ()
-    looks = (*of_images, _parts, _names, _recipes, _whole_nodes, _large_batches, _duplicates)
-    refuse(chain.from_iterable(look(known) for look in looks))
+    known = requested(config)
+    looks = (_path, _parts, _names, _recipes, _whole_nodes, _large_batches, _duplicates)
+    refuse(chain.from_iterable(look(known) for look in looks[not reads_images :]))
     return known.model_dump()
 
 
-def requested(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with all defaults, and only the recipes that some part uses."""
-    return _requested(config).model_dump()
+def requested(config: dict[str, Any]) -> Configuration:
+    """Return the configuration with all defaults, and only the recipes that some part uses.
 
-
-def _requested(config: dict[str, Any]) -> Configuration:
-    """Return the configuration with all defaults; UserError for wrong keys and types.
-
-    If no part uses the grid, its `gpus` become those of the parts that train.
+    If no part uses the grid, its `gpus` become those of the parts that train. UserError for wrong
+    keys and types.
     """
     known = Configuration.of(config)
     requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
@@ -95,13 +90,19 @@ def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None
     return manifest.get("train_images", known.get(section["source"]))
 
 
-def images_needed(config: dict[str, Any]) -> dict[str, int]:
-    """Return how many training images each key of the configuration needs."""
-    needed = {
-        "int8": ("quantization.calibration_images", config["quantization"]["calibration_images"]),
-        "accuracy": ("convergence.held_out_images", config["convergence"]["held_out_images"] + 1),
-    }
-    return dict(of_part for part, of_part in needed.items() if part in config["parts"])
+def check_images(config: dict[str, Any], manifest: dict[str, Any]) -> None:
+    """Raise UserError if a key needs more training images than the dataset is known to have."""
+    images, on = train_images(config, manifest), config["parts"]
+    calibration = config["quantization"]["calibration_images"]
+    held_out = config["convergence"]["held_out_images"] + 1
+    refuse(
+        f"{key} needs {count} training images, and the dataset has {images}: lower it"
+        for part, key, count in (
+            ("int8", "quantization.calibration_images", calibration),
+            ("accuracy", "convergence.held_out_images", held_out),
+        )
+        if part in on and images and count > images
+    )
 
 
 def _parts(config: Configuration) -> Iterator[str]:
@@ -178,14 +179,6 @@ def _path(config: Configuration) -> Iterator[str]:
     # Path.exists raises errors for a path that is too long, or of no user.
     elif not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111
         yield f"dataset.path is {path!r}, which does not exist from where Snakemake works"
-
-
-def _missing_extras(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each recipe that needs a deleted package of `extras`."""
-    for name, options in _trained(config).items():
-        if options.get("fused_norms") and not registry.has_extra("kernels"):
-            needs = f"recipes.{name}.fused_norms needs workflow/scripts/extras/kernels"
-            yield f"{needs}, which is not here: restore it, or leave the key out"
 
 
 def _large_batches(config: Configuration) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -107,13 +107,6 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
     if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(messages) == 1 else "\n  "
         raise UserError(between.join([f"invalid {name.removeprefix('the ')}:", *messages]))
-
-
-def check_images(needed: Mapping[str, int], images: int | None) -> None:
-    """Raise UserError if a key needs more training images than there are (None: unknown)."""
-    has = f"and the dataset has {images}: lower it"
-    more = {key: count for key, count in needed.items() if images and count > images}
-    refuse(f"{key} needs {count} training images, {has}" for key, count in more.items())
 
 
 def sentence(error: Any) -> str:

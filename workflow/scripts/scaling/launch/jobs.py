@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.core import code_digest, grid
 from scaling.core.training_options import Limits, Options
@@ -142,11 +141,10 @@ class Jobs:
         keys = ("source", "image_size", *DATASETS.find(section["source"]).options)
         request = {key: section[key] for key in keys}
         request["raw_folder"] = f"resources/dataset/{stored.dataset_folder(self._config)}/raw"
-
-        def files(wildcards: Any, output: Any) -> str:
-            return as_json(**output, needed=configuration.images_needed(self._config))
-
-        return {"job": lambda wildcards: as_json(request=request), "files": files}
+        return {
+            "job": lambda wildcards: as_json(request=request),
+            "files": lambda wildcards, output: as_json(**output),
+        }
 
     def code_of_cell(self, wildcards: Any) -> str:
         """Return the digest of the code that trains a run: engine, strategy and model."""

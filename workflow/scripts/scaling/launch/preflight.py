@@ -15,7 +15,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.config.stored import read_config
-from scaling.core import section
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.records.kind import DATASET
 from scaling.launch.lease import SHARE_VARIABLE
@@ -87,8 +86,7 @@ def check_images(config: dict[str, Any], manifest: Path) -> None:
             "or start without a launcher, as Snakemake starts all processes itself"
         )
     described = DATASET.read(manifest) if manifest.exists() else {}
-    images = configuration.train_images(config, described)
-    section.check_images(configuration.images_needed(config), images)
+    configuration.check_images(config, described)
     model, side = config["model"], config["dataset"]["image_size"]
     lab = (model["name"], model["options"]) == (configuration.LAB_MODEL, {})
     if not lab or side != configuration.LAB_SIDE:

@@ -18,11 +18,6 @@ VARIABLE = "SCALING_PLUGINS"
 """Environment variable with the paths of all plug-in files, separated as in PATH."""
 
 
-def has_extra(name: str) -> bool:
-    """Return whether the package `extras.<name>` exists. A user may delete its folder."""
-    return (Path(__file__).parents[2] / "extras" / name / "__init__.py").exists()
-
-
 @cache
 def loaded(path: Path) -> ModuleType:
     """Return the module in the file `path`. The module may import others from its folder.
