@@ -1,7 +1,6 @@
 """Small trainings with micro-batches or ranks, and the measurement of their synchronization."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -13,16 +12,16 @@ import measure as script
 from scaling.data.dataset import ImageDataset
 from scaling.data.resident import ResidentImages
 from scaling.large_batches.experiment import Experiment
-from scaling.large_batches.plan import Run, Study
+from scaling.large_batches.plan import Study
 from scaling.models.resnet import ResNet18
-from scaling.registry.update_rule import UpdateRule
+from scaling.registry.update_rule import Technique
 
 GPUS, GLOBAL_BATCH, SIZES = 2, 16, [8, 8, 6]
 """Sizes are the images of each rank in each update of an epoch of 44 images."""
 RATES = (0.002, 0.008, 0.004)
 STUDY = Study(reference_batch=8, gpus=GPUS, epochs=1, seeds=[3], crop_padding=0, model_width=2)
 STUDY = STUDY.model_copy(update={"horizontal_flip": False})
-RUN = Run(3, RATES, RATES, STUDY.momentum, UpdateRule())
+PLAIN = [(rate, rate) for rate in RATES]
 MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
@@ -31,10 +30,6 @@ def images(count=44, classes=5, side=32):
     pixels = np.random.default_rng(1).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
     labels = np.arange(count, dtype=np.int64) % classes
     return ImageDataset(pixels, labels, pixels, labels, [*map(str, range(classes))], MEAN, STD)
-
-
-def with_options(**options):
-    return replace(RUN, rule=UpdateRule(**options))
 
 
 class Kept(Experiment):
@@ -50,10 +45,10 @@ def experiment(study=STUDY, device="cpu"):
     return Kept(study, images(), GLOBAL_BATCH, torch.device(device))
 
 
-def trained(run, made=None):
-    """Return the model's weights after the run, and its epochs."""
+def trained(made=None, rates=PLAIN, seed=3, **options):
+    """Return the model's weights after a run of a technique's `options`, and its epochs."""
     made = made or experiment()
-    epochs = made._train(run)["epochs"]
+    epochs = made._train(made.spec(Technique(**options), seed), rates)["epochs"]
     return made.weights, epochs
 
 
@@ -62,15 +57,15 @@ def distance(first, second):
 
 
 def train_by_torch(rank, rendezvous, target):
-    """Train `RUN` as rank `rank` with PyTorch's DDP and SGD; rank 0 saves the parameters."""
+    """Train rank `rank` at `RATES` with PyTorch's DDP and SGD; rank 0 saves the parameters."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=GPUS)
-    torch.manual_seed(RUN.seed)
+    torch.manual_seed(3)
     model = ResNet18(STUDY.model_width, classes=5)
     wrapped = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), **{**STUDY.sgd, "lr": 1.0})
     device, padding = torch.device("cpu"), STUDY.crop_padding
-    shard = ResidentImages(images(), padding, False, device, rank, GPUS, RUN.seed)
+    shard = ResidentImages(images(), padding, False, device, rank, GPUS, 3)
     rates = iter(RATES)
     for epoch in range(1, STUDY.epochs + 1):
         shard.draw(epoch)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from examples.small_trainings import STUDY, distance, experiment, trained, with_options
+from examples.small_trainings import STUDY, distance, experiment, trained
 from scaling.training.step import DeviceStep
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
@@ -15,10 +15,10 @@ pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a 
 )
 def test_captured_update_equals_its_launches(gpus, option, monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
-    run, study = with_options(**option), STUDY.model_copy(update={"gpus": gpus})
-    captured, epochs = trained(run, experiment(study, "cuda:0"))
+    study = STUDY.model_copy(update={"gpus": gpus})
+    captured, epochs = trained(experiment(study, "cuda:0"), **option)
     monkeypatch.setattr(DeviceStep, "replays", False)
-    launched, expected = trained(run, experiment(study, "cuda:0"))
+    launched, expected = trained(experiment(study, "cuda:0"), **option)
     assert distance(captured, launched) < 1e-3
     losses = [epoch["train_loss"] for epoch in epochs]
     assert losses == pytest.approx([epoch["train_loss"] for epoch in expected], rel=1e-3)

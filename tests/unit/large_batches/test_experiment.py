@@ -1,21 +1,17 @@
 """Techniques: records and refusals of their script, and micro-batches in place of ranks."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 import convergence_train
 from examples.small_trainings import (
     GPUS,
-    RATES,
-    RUN,
+    PLAIN,
     distance,
     experiment,
     images,
     train_by_torch,
     trained,
-    with_options,
 )
 from examples.small_trainings import STUDY as SMALL
 from scaling.core import files
@@ -23,7 +19,7 @@ from scaling.core.records.kind import DATASET
 from scaling.core.records.run import technique_path
 from scaling.data import dataset
 from scaling.large_batches import experiment as module
-from scaling.large_batches.plan import choose, losses
+from scaling.large_batches.plan import choose, loss
 from training_runs import in_ranks
 
 STUDY = {"reference_batch": 8, "gpus": 2, "epochs": 1, "factors": [0.5, 1], "seeds": [0, 1]}
@@ -72,7 +68,7 @@ def test_held_out_images_choose_the_rate_then_all_train(train):
     result = train({"muon": {"muon": 0.02}}, 8, **options)["muon"]["result"]
     sweep = [run for run in result["runs"] if run["held_out"]]
     assert len(sweep) > 2 and not any(run["chosen"] for run in sweep)
-    assert result["chosen_factor"] == choose(losses({run["factor"]: run for run in sweep}))
+    assert result["chosen_factor"] == choose({run["factor"]: loss(run) for run in sweep})
     assert not any(
         "test" in key and row[key] for run in sweep for row in run["epochs"] for key in row
     )
@@ -108,37 +104,37 @@ def test_micro_batches_train_like_ddp_ranks(tmp_path):
     files = str(tmp_path / "rendezvous"), str(tmp_path / "state.pt")
     in_ranks(train_by_torch, *files, count=GPUS)
     by_ddp = torch.load(tmp_path / "state.pt")
-    found, _ = trained(RUN)
+    found, _ = trained()
     assert found.keys() == by_ddp.keys() and distance(found, by_ddp) < 1e-5
     # The same global batches, each normalised as a whole, are another training.
-    whole, _ = trained(RUN, experiment(SMALL.model_copy(update={"gpus": 1})))
+    whole, _ = trained(experiment(SMALL.model_copy(update={"gpus": 1})))
     assert distance(whole, by_ddp) > 1e-3
 
 
 def test_option_of_a_run_changes_its_weights():
-    plain, (epoch,) = trained(RUN)
-    for run in (
-        with_options(zero_gamma=True),
-        with_options(decay_batch_norm=False),
-        with_options(label_smoothing=0.2),
-        with_options(lars=0.01),
-        with_options(nesterov=True),
-        with_options(muon=1.0),
-        replace(with_options(muon=1.0), rest=(0.0,) * 3),
-        replace(RUN, momentum=0.5),
-        replace(RUN, rates=tuple(reversed(RATES))),
-        replace(RUN, seed=5),
+    plain, (epoch,) = trained()
+    for changes in (
+        {"zero_gamma": True},
+        {"decay_batch_norm": False},
+        {"label_smoothing": 0.2},
+        {"lars": 0.01},
+        {"nesterov": True},
+        {"muon": 1.0},
+        {"muon": 1.0, "rates": [(rate, 0.0) for rate, _ in PLAIN]},
+        {"momentum": 0.5},
+        {"rates": PLAIN[::-1]},
+        {"seed": 5},
     ):
-        assert distance(trained(run)[0], plain) > 1e-7, run
-    again, (same,) = trained(RUN)
+        assert distance(trained(**changes)[0], plain) > 1e-7, changes
+    again, (same,) = trained()
     assert distance(plain, again) == 0 and same == epoch
 
 
 def test_evaluation_uses_statistics_of_the_training_images(monkeypatch):
     made, other = experiment(), experiment()
-    _, (epoch,) = trained(RUN, made)
+    _, (epoch,) = trained(made)
     monkeypatch.setattr(module, "update_bn", lambda images, model: None)
-    _, (with_running,) = trained(RUN, other)
+    _, (with_running,) = trained(other)
     # Three updates leave the running statistics far from those of the images.
     assert epoch["train_loss"] == with_running["train_loss"]
     assert epoch["test_loss"] != with_running["test_loss"]

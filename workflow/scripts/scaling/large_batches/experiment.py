@@ -16,12 +16,12 @@ from scaling.core.grid import Cell
 from scaling.core.training_options import Model, Sgd
 from scaling.data.dataset import ImageDataset
 from scaling.large_batches import plan
-from scaling.large_batches.plan import Result, Run, Study
+from scaling.large_batches.plan import Result, Study
 from scaling.launch.outcome import classify, first_sentence
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
 from scaling.models.resnet import ResNet18
-from scaling.registry.update_rule import Technique, gpus_of
+from scaling.registry.update_rule import Technique, UpdateRule, gpus_of
 from scaling.training.evaluation import evaluate
 from scaling.training.resident import Resident
 from scaling.training.step import InPrecision
@@ -29,6 +29,9 @@ from scaling.training.step import InPrecision
 BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
 """Maximum batch size and maximum number of images to recompute batch-norm statistics before an
 evaluation. Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
+
+OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
+"""Options of a technique that its rates or its momentum contain."""
 
 
 @dataclass
@@ -67,23 +70,25 @@ class Experiment:
 
         `at_edge` is True if the best factor is the smallest or largest of several.
         """
-        study, sweep = self.study, plan.Sweep()
+        study, runs, losses = self.study, list[Result](), dict[float, float | None]()
         held_out = study.held_out_images > 0
         wanted = list(technique.factors or study.factors)
         more = study.more_factors if len(wanted) > 1 else 0
         while wanted:
             factor = wanted.pop(0)
-            sweep[factor] = self._run(name, technique, factor, study.seeds[0], held_out)
-            if not wanted and more and (following := plan.next_factor(plan.losses(sweep))):
+            run = self._run(name, technique, factor, study.seeds[0], held_out)
+            runs.append(run)
+            losses[factor] = plan.loss(run)
+            if not wanted and more and (following := plan.next_factor(losses)):
                 wanted, more = [following], more - 1
-        factors, best = sorted(sweep), plan.choose(plan.losses(sweep))
+        best = plan.choose(losses)
+        runs.sort(key=lambda run: run["factor"])
         seeds = study.seeds[0 if held_out else 1 :]
-        runs = [sweep[factor] for factor in factors]
         runs += [self._run(name, technique, best, seed) for seed in seeds]
         return {
             "gpus": self.gpus,
             "chosen_factor": best,
-            "at_edge": len(factors) > 1 and best in (factors[0], factors[-1]),
+            "at_edge": len(losses) > 1 and best in (min(losses), max(losses)),
             "runs": [
                 run | {"chosen": run["factor"] == best and not run["held_out"]} for run in runs
             ],
@@ -94,27 +99,28 @@ class Experiment:
     ) -> Result:
         """Train a run, print its last epoch, and return its result."""
         images = self._images(held_out)
-        run = plan.run_of(self.study, technique, self.global_batch, images, factor, seed, held_out)
-        result = self._train(run)
+        rates = plan.rates(self.study, technique, self.global_batch, images, factor)
+        result = self._train(self.spec(technique, seed), rates, held_out)
         about = f"{name}, global batch {self.global_batch}, factor {factor:g}, seed {seed}"
         ended = f"{result['epochs'][-1]} {result['diverged']} {result['seconds']:.2f} s"
         print(f"{about}: {ended}", flush=True)
-        return {"factor": factor, "learning_rate": max(run.rates), "held_out": held_out, **result}
+        peak = max(rate for rate, _ in rates)
+        return {"factor": factor, "learning_rate": peak, "held_out": held_out, **result}
 
-    def _train(self, run: Run) -> Result:
+    def _train(self, spec: RunSpec, rates: plan.Rates, held_out: bool = False) -> Result:
         """Train until the run ends or a loss is not finite; return its metrics after each epoch.
 
         `diverged` is "not finite", "at chance" (the last training loss is at least ln(classes), the
         loss of a constant prediction), or "".
         """
         started, data, kind = time.perf_counter(), self.dataset, "test"
-        if run.held_out:
+        if held_out:
             data, kind = data.with_held_out(self.study.held_out_images), "validation"
         classes, epochs = len(data.classes), self.study.epochs
-        torch.manual_seed(run.seed)
+        torch.manual_seed(spec.cell.seed)
         model = ResNet18(self.study.model_width, classes).to(self.device)
-        trainer = Resident(self._spec(run), Rank(0, 0, 1, self.device), model, data)
-        trainer.rates = list(zip(run.rates, run.rest, strict=True))
+        trainer = Resident(spec, Rank(0, 0, 1, self.device), model, data)
+        trainer.rates = rates
         rows: list[dict[str, Any]] = []
         diverged = ""
         for number in range(1, epochs + 1):
@@ -125,7 +131,7 @@ class Experiment:
             if None in metrics.values():
                 metrics |= {"train_accuracy": None, f"{kind}_accuracy": None}
                 diverged = plan.NOT_FINITE
-            updates = number * len(run.rates) // epochs
+            updates = number * len(rates) // epochs
             rows.append({"epoch": number, "updates": updates, **metrics})
             if diverged:
                 break
@@ -133,31 +139,33 @@ class Experiment:
         if not diverged and rows[-1]["train_loss"] >= math.log(classes):
             diverged = plan.AT_CHANCE
         return {
-            "seed": run.seed,
+            "seed": spec.cell.seed,
             "updates": rows[-1]["updates"],
             "planned_epochs": epochs,
-            "planned_updates": len(run.rates),
+            "planned_updates": len(rates),
             "diverged": diverged,
             "seconds": round(time.perf_counter() - started, 3),
             "epochs": rows,
         }
 
-    def _spec(self, run: Run) -> RunSpec:
+    def spec(self, technique: Technique, seed: int) -> RunSpec:
         """Return a run's parameters: one GPU trains the global batch in micro-batches."""
-        on_gpu = self.device.type == "cuda"
-        options = run.rule.model_dump() | {"precision": self.study.precision}
-        options |= {"channels_last": on_gpu, "cuda_graph": on_gpu}
-        options |= {"compile": False, "fused_norms": False}
-        sgd = self.study.model_dump(include=Sgd.model_fields.keys() - {"momentum"})
+        on_gpu, study = self.device.type == "cuda", self.study
+        kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
+        rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
+        options = rule.model_dump() | {"precision": study.precision, "compile": False}
+        options |= {"channels_last": on_gpu, "cuda_graph": on_gpu, "fused_norms": False}
+        momentum = study.momentum if technique.momentum is None else technique.momentum
+        sgd = study.model_dump(include=Sgd.model_fields.keys() - {"momentum"})
         return RunSpec(
-            cell=Cell("technique", "ddp", 1, self.global_batch, run.seed),
+            cell=Cell("technique", "ddp", 1, self.global_batch, seed),
             warmup_epochs=0,
-            measured_epochs=self.study.epochs,
+            measured_epochs=study.epochs,
             micro_batches=self.gpus,
-            model=Model(width=self.study.model_width),
+            model=Model(width=study.model_width),
             engine="resident",
             recipe_options=options,
-            momentum=run.momentum,
+            momentum=momentum,
             **sgd,
         )
 

@@ -2,19 +2,17 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from scaling.core.section import Precision
 from scaling.core.training_options import LargeBatches, Sgd
-from scaling.registry.update_rule import Technique, UpdateRule
+from scaling.registry.update_rule import Technique
 
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 Result = dict[str, Any]
-Sweep = dict[float, Result]
-"""Results of runs by factor; a run's peak learning rate is the factor times the technique's."""
-OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
-"""Options that the field `rule` of a `Run` omits, as its rates and momentum contain them."""
+Rates = list[tuple[float, float]]
+"""Learning rates of each update: of Muon, and of SGD for all other parameters. Without Muon, both
+are equal."""
 
 
 class Study(LargeBatches, Sgd):
@@ -26,33 +24,10 @@ class Study(LargeBatches, Sgd):
     """Precision of all recipes: `float32`, `tf32` or `bf16`."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """Options of a run at a global batch.
-
-    `rates` has one learning rate per update (of Muon, if used), `rest` the rates of parameters that
-    SGD updates beside Muon. `rule` omits the options in `OF_THE_RATES`. If `held_out`, a validation
-    set is held out of training, and the run is evaluated on it.
-    """
-
-    seed: int
-    rates: tuple[float, ...]
-    rest: tuple[float, ...]
-    momentum: float
-    rule: UpdateRule
-    held_out: bool = False
-
-
-def run_of(
-    study: Study,
-    technique: Technique,
-    global_batch: int,
-    train_images: int,
-    factor: float,
-    seed: int,
-    held_out: bool = False,
-) -> Run:
-    """Return the run of `technique` at `factor` times its peak learning rate.
+def rates(
+    study: Study, technique: Technique, global_batch: int, train_images: int, factor: float
+) -> Rates:
+    """Return the learning rates of a run at `factor` times the technique's peak rate.
 
     Warm-up epochs apply only if the peak is above the rate at the reference batch.
     """
@@ -62,23 +37,17 @@ def run_of(
     peak *= factor
     warmup = min(updates, round(technique.warmup_epochs * per_epoch)) if peak > base else 0
     rising = [base + (peak - base) * update / warmup for update in range(warmup)]
-    rates = (*rising, *(peak * share for share in technique.shares(updates - warmup)))
+    found = [*rising, *(peak * share for share in technique.shares(updates - warmup))]
     rest_peak = technique.peaks(study.learning_rate)[1]
-    rest = tuple(rest_peak * rate / peak for rate in rates) if technique.muon else rates
-    kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
-    rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
-    momentum = study.momentum if technique.momentum is None else technique.momentum
-    return Run(seed, rates, rest, momentum, rule, held_out)
+    return [(rate, rest_peak * rate / peak if technique.muon else rate) for rate in found]
 
 
-def losses(runs: Sweep) -> dict[float, float | None]:
-    """Return validation losses, else training losses, by factor; None if one was not finite."""
-    return {
-        factor: None
-        if run["diverged"] == NOT_FINITE
-        else run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
-        for factor, run in runs.items()
-    }
+def loss(run: Result) -> float | None:
+    """Return a run's last validation loss, else training loss; None if it was not finite."""
+    if run["diverged"] == NOT_FINITE:
+        return None
+    last: float = run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
+    return last
 
 
 def choose(losses_by_factor: Mapping[float, float | None]) -> float:
