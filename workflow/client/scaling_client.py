@@ -70,7 +70,7 @@ def step():
 
 
 def data_wait(batches):
-    """Yield each of `batches`, and time the wait for it. `epoch` prints the total in seconds."""
+    """Yield each of `batches`, and time the wait. If `step` is used, `epoch` prints the seconds."""
     global _waited
     batches, nothing = iter(batches), object()
     while True:

@@ -93,7 +93,7 @@ class Technique(SweepOptions, UpdateRule):
 
 
 def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
-    """Return `gpus` if each GPU's part of the batch is at least a reference batch, else 1."""
+    """Return `gpus` if each GPU's part of the batch is at least `reference_batch`, else 1."""
     return gpus if global_batch >= gpus * reference_batch else 1
 
 
