@@ -138,16 +138,14 @@ class Noise:
 
     def times(self, cells: pd.DataFrame) -> pd.DataFrame:
         """Return times at the average machine, 95 % intervals, numbers of runs and machines."""
-        at = self._at(cells)
-        table = pd.DataFrame({"runs": 0, "machines": 0}, cells.index)
-        table[["value", *ENDS]] = math.nan
-        if (there := at >= 0).any():
-            log, error, freedom = self._of(self._weights[at[there]])
+        table = pd.DataFrame(index=self._cells, columns=["value", *ENDS, "runs", "machines"])
+        if len(table):
+            log, error, freedom = self._of(self._weights)
             off = _reach(freedom) * error
-            table.loc[there, ["value", *ENDS]] = np.exp(np.stack([log, log - off, log + off], 1))
-            counted = [(self._runs[one], len(self._machines[one])) for one in at[there]]
-            table.loc[there, ["runs", "machines"]] = counted
-        return table
+            table[["value", *ENDS]] = np.exp(np.stack([log, log - off, log + off], axis=1))
+            table["runs"], table["machines"] = self._runs, [*map(len, self._machines)]
+        wanted = pd.MultiIndex.from_frame(cells[self._cells.names])
+        return table.astype(float).reindex(wanted).set_axis(cells.index)
 
     def spreads(self) -> list[Spread]:
         """Return a `Spread` for each recipe, strategy and number of GPUs with repeated runs."""
@@ -174,29 +172,23 @@ class Noise:
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
         """Return a row of `ratios` for two positions in the model; `more` is ln(factor)."""
+        note = ""
         if min(one, other) < 0:
-            return no_ratio(NO_TIME)
-        if self._codes[one] != self._codes[other]:
-            return no_ratio(OTHER_CODE)
-        if self._chain[one] != self._chain[other]:
-            return no_ratio(NO_CHAIN)
+            note = NO_TIME
+        elif self._codes[one] != self._codes[other]:
+            note = OTHER_CODE
+        elif self._chain[one] != self._chain[other]:
+            note = NO_CHAIN
+        if note:
+            return [math.nan, math.nan, math.nan, "", math.nan, "", note]
         figures = self._of((self._weights[one] - self._weights[other])[None])
         log, error, freedom = (float(value[0]) for value in figures)
+        off, log = float(_reach(freedom)) * error, log + more
         runs = min(self._runs[one], self._runs[other])
         shared = len(self._machines[one] & self._machines[other])
-        return ratio(log + more, error, freedom, runs, scope(runs, shared, math.isnan(error)))
-
-
-def ratio(log: float, error: float, freedom: float, runs: int, holds_for: str) -> list[Any]:
-    """Return a row with columns `RATIO` from the logarithm of a ratio and its standard error."""
-    off = float(_reach(freedom)) * error
-    ends = [math.exp(log + end) for end in (0, -off, off)]
-    return [*ends, *verdict(log, error, freedom, runs), holds_for, ""]
-
-
-def no_ratio(note: str) -> list[Any]:
-    """Return a row with columns `RATIO` for a missing ratio; `note` is the reason."""
-    return [math.nan, math.nan, math.nan, "", math.nan, "", note]
+        ends = [math.exp(log + end) for end in (0, -off, off)]
+        holds_for = scope(runs, shared, math.isnan(error))
+        return [*ends, *verdict(log, error, freedom, runs), holds_for, ""]
 
 
 def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS
+from scaling.core.grid import CELL_KEYS, RUN_KEYS
 from scaling.tables import schema
-from scaling.tables.noise import ENDS, RATIO, Noise, no_ratio, ratio
+from scaling.tables.noise import ENDS, NO_TIME, Noise
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import TIMES, of_times
 from scaling.tables.work import factor
@@ -80,7 +80,8 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
         table[[*names, f"{side}_runs"]] = noise.times(cells)[["value", *ENDS, "runs"]]
     known = {side: table[f"{side}_epoch_seconds"].notna() for side in "ab"}
     work, both = factor(table, "a_", "b_"), known["a"] & known["b"]
-    ratios = _of_pairs(ran, table, work) if pairs else noise.ratios(rows["a"], rows["b"], work)
+    sides = rows["a"], rows["b"], work
+    ratios = _of_pairs(ran, *sides) if pairs else noise.ratios(*sides)
     other = (work == 1) & (table["a_samples"] - table["b_samples"]).fillna(0).ne(0)
     other |= table.pop("a_model") != table.pop("b_model")
     other &= both & (ratios["note"] == "")
@@ -103,18 +104,20 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
     return table.assign(model=models).add_prefix(f"{side}_").reset_index()
 
 
-def _of_pairs(ran: pd.DataFrame, cells: pd.DataFrame, more: Any) -> pd.DataFrame:
-    """Return columns `RATIO` for each row of `cells`, from pairs of runs; `more` is a factor."""
-    one, other = (ran[(ran["side"] == side) & (ran["epoch_seconds"] > 0)] for side in "ab")
-    both = one.merge(other, on=[*CELL_KEYS, "seed", "repeat"], suffixes=("_a", "_b"))
-    both["log"] = np.log(both["epoch_seconds_a"] / both["epoch_seconds_b"])
-    rows = []
-    for key, off in zip(cells[CELL_KEYS].to_numpy(), np.log(more), strict=True):
-        pairs = both[both[CELL_KEYS].eq(key).all(axis=1)]
-        machines = len({*pairs["machine_a"], *pairs["machine_b"]})
-        where = "one machine" if machines == 1 else fmt.plural(machines, "machine")
-        scope = f"{len(pairs)} pairs, {where}" if len(pairs) > 1 else "1 pair: no interval"
-        logs: Any = pairs["log"]
-        found = ratio(logs.mean() + off, logs.sem(), len(pairs) - 1, len(pairs), scope)
-        rows.append(found if len(pairs) else no_ratio(NO_PAIR))
-    return pd.DataFrame(rows, cells.index, RATIO)
+def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
+    """Return the ratios of `one` and `other` from pairs of runs, each with the noise of its own.
+
+    In the model of noise, a pair takes the place of a machine.
+    """
+    timed = ran[ran["epoch_seconds"] > 0]
+    pair = timed[RUN_KEYS].astype(str).agg("/".join, axis=1)
+    pairs = timed[timed.groupby(pair)["side"].transform("nunique") == 2]
+    noise = Noise(pairs.assign(machine=pair, code=""), TIMES[0], [*CELL_KEYS, "side"], apart=True)
+    found = noise.ratios(one, other, more)
+    counts = pairs.groupby(CELL_KEYS)["machine"].agg(["size", "nunique"]).div([2, 1])
+    scopes = [
+        f"{fmt.plural(many, 'pair')}, {'one machine' if on == 1 else fmt.plural(on, 'machine')}"
+        for many, on in one.join(counts, on=CELL_KEYS)[[*counts]].to_numpy()
+    ]
+    found["scope"] = pd.Series(scopes, found.index).where(found["ratio"].notna(), "")
+    return found.replace({"note": {NO_TIME: NO_PAIR}})

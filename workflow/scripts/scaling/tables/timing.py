@@ -111,11 +111,10 @@ def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the times of each configuration at the average machine, with 95 % intervals."""
     ran = provenance(runs)
     table = schema.arrange("timing", [cell | _counted(seeds) for cell, seeds in by_cell(runs)])
-    for name in TIMES:
+    for name in reversed(TIMES):
         times = of_times(ran, name).times(table)
         table[[name, f"{name}_low", f"{name}_high"]] = times[["value", *ENDS]]
-        if name == TIMES[0]:
-            table[["runs", "machines"]] = times[["runs", "machines"]].where(times["runs"] > 0)
+    table[["runs", "machines"]] = times[["runs", "machines"]]
     return table.assign(loader_seconds=table["loader_seconds"] * table[TIMES[0]])
 
 
