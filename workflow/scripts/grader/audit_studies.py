@@ -8,22 +8,26 @@ import argparse
 import re
 import sys
 import traceback
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import split
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 
-from grader import pages
-from grader.judge import judge
-from grader.pages import COLUMNS, Judged
-from grader.study import CIFAR10_TRAIN_IMAGES, read_folder
+from grader.formulas import QUESTION, TITLE
+from grader.judge import SEVERITIES, Finding, Judgement, judge
+from grader.study import CIFAR10_TRAIN_IMAGES, FORMULAS, Study, read_folder
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable, program
 from scaling.report import page
+from scaling.report.table import Figure, Table, fill
 from scaling.tables.schema import as_csv
 
 FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
@@ -31,6 +35,136 @@ KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 """Endings of files that may hold a table."""
 SHOWN = "[!.~_]*"
 """Pattern of names that are not hidden or temporary files of file managers and editors."""
+COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
+"""Points subtracted for a cause, once per study, by severity."""
+TITLES = {name: entry[TITLE] for name, entry in FORMULAS["quantities"].items()}
+QUESTIONS = {name: entry[QUESTION] for name, entry in FORMULAS["quantities"].items()}
+COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
+LISTED = 3
+"""Largest number of cells in the line of a finding."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judged study with its folder or file; `form` has the full points of each question."""
+
+    study: Study
+    folder: str
+    judgement: Judgement
+    form: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Return the HTML id of the study; no two studies of a folder have the same name."""
+        return quote(f"{self.folder}/{self.study.name}")
+
+    @property
+    def result(self) -> str:
+        """Return verdicts and findings: `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
+        severities = Counter(one.severity for one in self.judgement.findings)
+        counts = [fmt.plural(severities[x], x) for x in SEVERITIES if severities[x]]
+        figures = self.judgement.figures
+        right = ", ".join(f"{n} {word}" for word, n in figures.items() if n)
+        total = f"{fmt.plural(figures.total(), 'figure')}: {right}"
+        findings = ", ".join(counts) or "no findings"
+        return f"{total if right else 'no figures beside the times'}; {findings}"
+
+    @property
+    def findings(self) -> list[tuple[str, str, str, str, str]]:
+        """Return severity, cause, what happened, cells and advice of each finding."""
+        every = [(one, *one.words) for one in self.judgement.findings]
+        return [(x.severity, fmt.words(x.cause), what, where(x), todo) for x, what, todo in every]
+
+    @property
+    def wrong(self) -> list[tuple[str, ...]]:
+        """Return question, quantity, N x b, printed and right value of each wrong figure."""
+        return [
+            (QUESTIONS[one.quantity], TITLES[one.quantity], *cell)
+            for one in self.judgement.findings
+            if one.quantity and one.severity != "remark"
+            for cell in cells(one)
+        ]
+
+    @property
+    def points(self) -> list[tuple[str, str, str]]:
+        """Return points and full points of each audited question and of all; a cause costs once."""
+        left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
+        for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
+            name = QUESTIONS.get(one.quantity, "Q2")
+            left |= {name: max(0, left[name] - COSTS[one.severity])} if name in left else {}
+        left, full = left | {"all": sum(left.values())}, sum(self.form[name] for name in left)
+        return [(name, f"{n:g}", f"{self.form.get(name, full):g}") for name, n in left.items()]
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return what the study states about itself, and its folder, by heading."""
+        of, model = self.study, f"{self.study.model}, parameters not stated"
+        if of.parameters:
+            gradients = f"so {fmt.data(of.parameters[1] * 4)} of float32 gradients"
+            model = f"{of.model}, {of.parameters[1]:,.0f} parameters, {gradients}"
+        stated = {"Hardware": of.about.get("hardware"), "Units": of.about.get("units")}
+        stated["Strategy"] = ", ".join(filter(None, of.strategies))
+        known = {what: value or "not stated" for what, value in stated.items()}
+        return {"Folder": self.folder, "Model": model, **known}
+
+    @property
+    def tables(self) -> list[Table]:
+        """Return the tables of the study's page: points, wrong figures, findings."""
+        found = "severity, cause, what happened, cells (N x b), what to do"
+        given: list[tuple[str, str, Any]] = [
+            ("Points", "question, points, of", self.points if self.form else []),
+            ("Wrong figures", "question, quantity, N x b, printed, right", self.wrong),
+            ("Findings", found, self.findings),
+        ]
+        return [
+            table(quote(f"{title} {self.id}"), title, heads.split(", "), rows)
+            for title, heads, rows in given
+            if rows
+        ]
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the lines for a terminal: what was not read, and each finding."""
+        lines = [f"note: {note}" for note in dict.fromkeys(self.study.notes)]
+        for severity, cause, sentence, place, advice in self.findings:
+            action = f"; {advice}" if advice and severity != "remark" else ""
+            lines.append(f"{severity}: {cause}: {sentence} ({place}){action}")
+        return lines
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """Return the study's row of the columns `COLUMNS` in the index of all studies."""
+        causes = (row[1] for row in self.findings if row[0] != "remark")
+        about = (self.study.name, self.folder, len(self.study.rows), self.result)
+        points = self.points[-1][1] if self.form else ""
+        return (*about, ", ".join(dict.fromkeys(causes)) or "–", points)
+
+
+@np.errstate(invalid="ignore")
+def cells(one: Finding) -> list[tuple[str, str, str]]:
+    """Return the cells of a finding as text: N x b, printed value, expected value.
+
+    Expected values below zero (noise) are not shown.
+    """
+    right = np.where(one.expected.middle < 0, np.nan, one.expected.middle)
+    columns = (one.cells.gpus, one.cells.batch, one.printed.middle, right, one.place)
+    return [
+        (f"{n} x {b}", *fmt.distinguishable(float(value), float(expected)))
+        for n, b, value, expected, there in zip(*np.broadcast_arrays(*columns), strict=True)
+        if there
+    ]
+
+
+def where(one: Finding) -> str:
+    """Return a finding's first `LISTED` cells with their values, and the number of all, as text."""
+    every = cells(one)
+    listed = [
+        cell + f": {value}" * (value != "–") + f", expected {right}" * (right != "–")
+        for cell, value, right in every[:LISTED]
+    ]
+    text = ("; " if ":" in "".join(listed) else ", ").join(listed)
+    more = f" and more, {len(every)} in all" * (len(every) > LISTED)
+    return f"{one.cells.strategy}: {text}{more}".removeprefix(": ")
 
 
 class Submission(NamedTuple):
@@ -85,27 +219,41 @@ def as_text(submissions: list[Submission]) -> str:
     return "\n".join([*lines, *refused, f"{total} given, {read} read, {len(refused)} refused"])
 
 
+def table(name: str, title: str, heads: list[str], rows: Iterable[Any]) -> Table:
+    """Return a table of a page."""
+    figures = [[Figure(x if isinstance(x, str) else f"{x}") for x in row] for row in rows]
+    return Table(name, title, [(head, "") for head in heads], figures)
+
+
+def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
+    """Return a link and a row of the index for each study of a submission, or for its refusal."""
+    rows = [(f"{link}#{each.id}", *each.row) for each in one.studies]
+    return rows or [("", "–", one.folder, "–", "–", one.refusal, "–")]
+
+
+def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list[Judged]) -> None:
+    """Write a page of judged studies; `index` has a link and a row of `COLUMNS` for each study."""
+    linked = ((fill('<a href="{}">{}</a>', *row[:2]) if row[0] else "–", *row[2:]) for row in index)
+    tables = [table("all", "All studies", COLUMNS, linked)]
+    about: Any = {"title": title, "tables": tables, "studies": studies}
+    files.write_text(target, page.render(Path(__file__).with_name("published.html.j2"), **about))
+
+
 def write(submissions: list[Submission], target: Path) -> None:
     """Write an index to `target`, and audit.csv to a folder of the same name.
 
     Pages of several submissions go to that folder; a single one is shown below the index.
     """
-    folder, index, title = (
-        target.with_suffix(""),
-        [],
-        f"Audit of {fmt.plural(len(submissions), 'submission')}",
-    )
+    folder, many, index = target.with_suffix(""), len(submissions) > 1, list[tuple[Any, ...]]()
     for number, one in enumerate(submissions, start=1):
         name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', Path(one.folder).stem)[:60]}.html"
-        page = f"{quote(folder.name)}/{name}" if len(submissions) > 1 else ""
-        index += [(f"{page}#{each.id}", each.row) for each in one.studies]
-        if one.refusal:
-            index.append(("", ("–", one.folder, "–", "–", one.refusal, "–")))
-        elif page:
-            pages.write(folder / name, f"Audit of {one.folder}", [], one.studies)
-    pages.write(target, title, index, [] if len(submissions) > 1 else submissions[0].studies)
-    table = pd.DataFrame([row for _, row in index], columns=COLUMNS)
-    files.write_text(folder / "audit.csv", as_csv(table))
+        index += listed(one, f"{quote(folder.name)}/{name}" if many else "")
+        if many and one.studies:
+            render(folder / name, f"Audit of {one.folder}", listed(one, ""), one.studies)
+    title = f"Audit of {fmt.plural(len(submissions), 'submission')}"
+    render(target, title, index, [] if many else submissions[0].studies)
+    rows = pd.DataFrame([row[1:] for row in index], columns=COLUMNS)
+    files.write_text(folder / "audit.csv", as_csv(rows))
 
 
 @program

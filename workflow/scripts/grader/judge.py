@@ -12,8 +12,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from grader.formulas import TITLE, Cells, Verdict, formulas, of_strategy, times, verdicts
-from grader.intervals import UNKNOWN, Interval
+from grader.formulas import (
+    TITLE,
+    UNKNOWN,
+    Cells,
+    Interval,
+    Verdict,
+    formulas,
+    of_strategy,
+    times,
+    verdicts,
+)
 from grader.study import FORMULAS, Study
 from scaling.config.stored import read_config
 
