@@ -103,7 +103,7 @@ MEASURED = [
     ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE | INT8),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
     ("large_batches/experiment.py", "IMAGES = 2000", "IMAGES = 200", LARGE),
-    ("quantization/integers.py", "MULTIPLIER_BITS = 22", "MULTIPLIER_BITS = 21", VARIANTS),
+    ("quantization/network.py", "WORD_BYTES = 4", "WORD_BYTES = 2", VARIANTS),
 ]
 
 

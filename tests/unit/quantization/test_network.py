@@ -1,5 +1,7 @@
 """The integer network: a layer computed by hand, options, invariants."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -7,8 +9,15 @@ from torch import nn
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
 from scaling.models.tutorial_cnn import tutorial_cnn
-from scaling.quantization.integers import packed_bytes
-from scaling.quantization.network import IMAGES, calibrate, quantize, quantized_layers
+from scaling.quantization.network import (
+    IMAGES,
+    calibrate,
+    layers,
+    packed_bytes,
+    quantize,
+    symmetric_scale,
+    to_integers,
+)
 
 
 @pytest.fixture
@@ -39,7 +48,7 @@ def hand_layer(biases=(0.3, -0.1), **options):
     """A 2→2 layer with weight scale 100, image scale 100 (so S = 10,000) and output range ±2.54."""
     ranges = {IMAGES: (-1.0, 1.27), "0": (-0.3, 2.54)}
     made = quantize(float_layer(biases), Scheme(**options), ranges)
-    return made, quantized_layers(made)["0"]
+    return made, layers(made)["0"]
 
 
 def test_one_layer_computes_what_the_formulas_say():
@@ -92,7 +101,7 @@ def test_sums_that_float32_does_not_hold_are_exact():
     layer.weight.data.fill_(1.0)
     layer.bias.data.zero_()
     ranges = {IMAGES: (0, 1), "0": (0, 1)}
-    quantized = quantized_layers(quantize(nn.Sequential(layer), Scheme(), ranges))["0"]
+    quantized = layers(quantize(nn.Sequential(layer), Scheme(), ranges))["0"]
     # The worst input, and one that is a step away from it: an odd sum.
     worst = torch.full((2, count), -128.0).double()
     worst[1, 0] = -127
@@ -103,7 +112,7 @@ def test_sums_that_float32_does_not_hold_are_exact():
 
 def test_layer_of_zeros_is_refused_and_row_of_zeros_kept(network, images):
     network.fc2.weight.data[3] = 0
-    made = quantized_layers(integers(network, images, weight_scales="channel"))["fc2"]
+    made = layers(integers(network, images, weight_scales="channel"))["fc2"]
     assert not made.products.weight[3].any()
     assert made.products.weight[2].any() and made.scales[3] > 0
     network.fc2.weight.data.zero_()
@@ -117,3 +126,22 @@ def test_ranges_are_those_after_relu_over_all_batches(network, images):
     first = network.relu1(network.conv1(images))
     assert found["conv1"] == (0, first.max().item())
     assert found["fc3"][0] < 0 and found[IMAGES] == (images.min(), images.max())
+
+
+def test_floats_round_half_to_even_and_clip_at_last_level():
+    scale = symmetric_scale(2.54, "the values")
+    assert scale == 50
+    values = torch.tensor([-2.54, -1.0, 0.0, 0.52, 2.0, 2.56, -9.0])
+    assert to_integers(values, scale, 8).tolist() == [-127, -50, 0, 26, 100, 127, -128]
+    halves = torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5])
+    assert to_integers(halves, 1.0, 8).tolist() == [0, 2, 2, 0, -2]
+    assert to_integers(9 * halves, 1.0, 3).tolist() == [3, 3, 3, -4, -4]
+    # A bias beyond int32 saturates instead of wrapping.
+    biases = torch.tensor([1.26, -3e9, 2147483520.0])
+    assert to_integers(biases, 10.0, 32).tolist() == [13, -(2**31), 2**31 - 1]
+
+
+def test_scale_of_zero_or_not_finite_values_is_refused():
+    for max_abs in (0.0, math.inf, math.nan):
+        with pytest.raises(UserError, match=r"the weights of fc1 have no int8 scale"):
+            symmetric_scale(max_abs, "the weights of fc1")

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import yaml
@@ -51,3 +52,8 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
     ]
     assert "batch_size~32/seed~0.log\n  error: training failed: see above\n" in said
     assert "\nOther measurements: 0 of 14 done\n" in said and said.isascii()
+
+
+def test_each_due_measurement_takes_as_long_as_the_others(monkeypatch):
+    monkeypatch.setattr(state.time, "time", lambda: 160.0)
+    assert state.time_left(100.0, done=3, due=2) == timedelta(seconds=40)

@@ -1,6 +1,10 @@
 """Quantize a sequential float network: weights of few bits, or integers throughout.
 
-The weights of a quantized copy are those of the float network, rounded; nothing is trained.
+A scale is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. Zero maps to zero.
+With s = 127 / max|x| of a tensor, or of an output channel, the largest value becomes ±127, and
+nothing is clipped. Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
+Integer-Arithmetic-Only Inference", define the scale as the reciprocal. For b bits, 127 becomes
+2^(b-1) - 1. Weights are rounded; nothing is trained.
 
 Let x be a layer's float input and A its scale, so that the integer input is q ≈ A · x. For the
 first layer, A = 127 / max|image|. With the weight scale w_s = 127 / max|W|, the layer computes
@@ -24,31 +28,77 @@ import copy
 import math
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from scaling.config.scheme import Scheme
 from scaling.core.errors import UserError
-from scaling.quantization.integers import (
-    Layer,
-    along_channels,
-    fixed_point,
-    qmax,
-    round_weights,
-    symmetric_scale,
-    to_integers,
-)
 
+Layer = nn.Conv2d | nn.Linear
+WORD_BYTES = 4
+"""Bytes of an int32 bias, a scale, or an output factor."""
 IMAGES = "images"
 """Name of the network's input, beside names of its layers."""
 Calibration = dict[str, tuple[float, float]]
 """Smallest and largest output by layer, after its ReLU if it has one; `IMAGES`: of the images."""
 
 
-def layers(network: nn.Module) -> dict[str, Layer]:
-    """Return all layers with weights, by name, in order of the modules."""
-    return {name: module for name, module in network.named_modules() if isinstance(module, Layer)}
+def qmax(bits: int) -> int:
+    """Return the largest signed integer of `bits` bits; the smallest is -qmax(bits) - 1."""
+    return int(2 ** (bits - 1)) - 1
+
+
+def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
+    """Return qmax / `max_abs`, the scale that maps the largest magnitude to the last level.
+
+    UserError, which names the values `of`, if `max_abs` is not positive and finite.
+    """
+    if not (math.isfinite(max_abs) and max_abs > 0):
+        raise UserError(
+            f"{of} have no int8 scale, as their largest magnitude is {max_abs}; "
+            "check the dataset and train the network again"
+        )
+    return qmax(bits) / max_abs
+
+
+def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
+    """Return scale · values, rounded half to even, clamped to `bits` bits: float64, same shape."""
+    return (values.double() * scale).round_().clamp_(-qmax(bits) - 1, qmax(bits))
+
+
+@torch.no_grad()
+def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tensor]:
+    """Return a layer's weights as integers, and their scales [outputs, 1, …], both float64.
+
+    With one scale per tensor, all scales are equal. With one per channel, a channel of zeros has
+    the scale of the whole tensor. UserError, with the layer's `name`, if all weights are zero.
+    """
+    bits = scheme.weight_bits
+    largest = layer.weight.double().abs().amax(dim=[*range(1, layer.weight.dim())], keepdim=True)
+    whole = symmetric_scale(largest.max().item(), f"the weights of {name}", bits)
+    scales = torch.full_like(largest, whole)
+    if scheme.weight_scales == "channel":
+        scales = torch.where(largest > 0, qmax(bits) / largest, whole)
+    return to_integers(layer.weight, scales, bits), scales
+
+
+def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
+    """Return the bytes of weights of `bits` bits, an int32 bias per output, and distinct scales."""
+    words = len(scales) + len(scales.unique())
+    return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
+
+
+def along_channels(channels: Tensor, values: Tensor) -> Tensor:
+    """Return `channels` [c] as [c, 1, …], to broadcast along dimension 1 of `values` [n, c, …]."""
+    return channels.view(-1, *[1] * (values.dim() - 2))
+
+
+def layers(network: nn.Module) -> dict[str, Any]:
+    """Return all layers with weights of a float or an integer network, by name, in order."""
+    kinds = Layer | QuantizedLayer
+    return {name: module for name, module in network.named_children() if isinstance(module, kinds)}
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
@@ -139,7 +189,7 @@ class QuantizedLayer(nn.Module):
                 scale *= (2 * last + 1) / last
             if "activation_scale" in scheme.mistakes:
                 scale = last**2 / scale
-            self.factor = fixed_point(scale / accumulator, name)
+            self.factor = scale / accumulator
         assert scheme.activation_bits is not None
         sums = weight.flatten(1).abs().sum(dim=1) * (qmax(scheme.activation_bits) + 1)
         self.accumulator_bound = math.ceil((sums + self.bias.abs()).max().item())
@@ -168,12 +218,6 @@ class QuantizedLayer(nn.Module):
         if self.factor is None or self.bits is None:
             return accumulator / along_channels(self.accumulator_scale, accumulator)
         return to_integers(accumulator, along_channels(self.factor, accumulator), self.bits)
-
-
-def quantized_layers(quantized: nn.Module) -> dict[str, QuantizedLayer]:
-    """Return the layers of an integer network, by name."""
-    children = quantized.named_children()
-    return {name: module for name, module in children if isinstance(module, QuantizedLayer)}
 
 
 @torch.no_grad()

@@ -15,7 +15,6 @@ from scaling.core.environment import Device
 from scaling.core.training_options import DataOptions
 from scaling.data.batches import Images, predict
 from scaling.quantization import network as int8
-from scaling.quantization.integers import WORD_BYTES, Layer, packed_bytes, round_weights
 
 
 class VariantEvaluation(DataOptions):
@@ -64,13 +63,13 @@ def measure(
         "calibration_checksum": images.checksum() if is_integer else None,
         "training_checksum": chosen.checksum(),
         # With the scale of the images.
-        "packed_bytes": sum(row["packed_bytes"] for row in rows) + WORD_BYTES * is_integer,
+        "packed_bytes": sum(row["packed_bytes"] for row in rows) + int8.WORD_BYTES * is_integer,
         "float32_bytes": sum(row["float32_bytes"] for row in rows),
         "input": None,
         "layers": rows,
     }
     if is_integer:
-        for row, (name, layer) in zip(rows, int8.quantized_layers(quantized).items(), strict=True):
+        for row, (name, layer) in zip(rows, int8.layers(quantized).items(), strict=True):
             row["output_range"] = [*calibration[name]]
             row |= _scale_row(layer, floats[name], max(map(abs, calibration[name])))
         scale = quantized.get_submodule("quantize").scale
@@ -80,20 +79,20 @@ def measure(
     return record
 
 
-def _weight_row(name: str, layer: Layer, scheme: Scheme) -> dict[str, Any]:
+def _weight_row(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
     """Return bits, smallest scale, range and bytes of one layer's weights."""
-    weight, (rounded, scales) = layer.weight, round_weights(name, layer, scheme)
+    weight, (rounded, scales) = layer.weight, int8.round_weights(name, layer, scheme)
     return {
         "layer": name,
         "weight_bits": scheme.weight_bits,
         "weight_scale": scales.min().item(),
         "weight_range": [weight.min().item(), weight.max().item()],
-        "packed_bytes": packed_bytes(rounded, scales, scheme.weight_bits),
+        "packed_bytes": int8.packed_bytes(rounded, scales, scheme.weight_bits),
         "float32_bytes": 4 * (weight.numel() + len(weight)),
     }
 
 
-def _scale_row(layer: int8.QuantizedLayer, floats: Layer, largest: float) -> dict[str, Any]:
+def _scale_row(layer: int8.QuantizedLayer, floats: int8.Layer, largest: float) -> dict[str, Any]:
     """Return the scales and bounds of an integer layer; with scales per channel, of channel 0.
 
     `output_scale` multiplies the accumulator; other scales are levels per unit of the float value.
@@ -132,7 +131,7 @@ def distributions(
             levels, times = steps.round().long().unique(return_counts=True)
             counter.update(dict(zip(levels.tolist(), times.tolist(), strict=True)))
 
-    layers, points = int8.quantized_layers(quantized), int8.observer_points(network)
+    layers, points = int8.layers(quantized), int8.observer_points(network)
     places = [(name, "before_relu", name) for name in layers]
     places += [(name, "after_relu", at) for name, at in points.items() if at != name]
     for name, layer in int8.layers(network).items():
