@@ -105,14 +105,15 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 
 
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
-    """Return the ratios of `one` and `other` from pairs of runs, each with the noise of its own.
+    """Return the ratios of `one` and `other` from pairs of runs, without those of other pairs.
 
-    In the model of noise, a pair takes the place of a machine.
+    In the model of noise, a pair takes the place of a machine, a configuration that of the code.
     """
     timed = ran[ran["epoch_seconds"] > 0]
-    pair = timed[RUN_KEYS].astype(str).agg("/".join, axis=1)
-    pairs = timed[timed.groupby(pair)["side"].transform("nunique") == 2]
-    noise = Noise(pairs.assign(machine=pair, code=""), TIMES[0], [*CELL_KEYS, "side"], apart=True)
+    pairs = timed[timed.groupby(RUN_KEYS)["side"].transform("nunique") == 2]
+    own = {"machine": pairs[RUN_KEYS[4:]], "code": pairs[CELL_KEYS]}
+    texts = {name: keys.astype(str).agg("/".join, axis=1) for name, keys in own.items()}
+    noise = Noise(pairs.assign(**texts), TIMES[0], [*CELL_KEYS, "side"])
     found = noise.ratios(one, other, more)
     counts = pairs.groupby(CELL_KEYS)["machine"].agg(["size", "nunique"]).div([2, 1])
     scopes = [
