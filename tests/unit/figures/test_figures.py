@@ -4,6 +4,7 @@ import re
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 import report_render
 from examples.page import panel, points, words
@@ -76,11 +77,15 @@ def test_speedup_lies_at_its_batch_size_with_the_ideal():
 
 
 def test_accuracy_is_the_mean_over_seeds_after_the_last_epoch():
-    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 2, "seed": [0, 1, 0, 1]}
-    rows = pd.DataFrame(cell | {"epoch": 2, "batch_size": [64, 64, 128, 128]})
-    rows["test_accuracy"] = [0.5, 0.6, 0.2, 0.2]
-    figure = scaling.draw_learning(StudyTables("own", {"accuracy": rows, "timing": rows}))
-    assert points(panel(figure, "Test accuracy, %")) == {(128, 55, 50, 60), (256, 20, 20, 20)}
+    cell = {"recipe": "plain", "strategy": "ddp", "gpus": 2, "status": "ok", "epoch": 2}
+    rows = pd.DataFrame({**cell, "batch_size": [64] * 3 + [128] * 2, "train_loss": 1.0})
+    rows["test_accuracy"] = rows["train_accuracy"] = [0.5, 0.6, 0.7, 0.2, 0.4]
+    cells = rows.drop_duplicates("batch_size")
+    figure = scaling.draw_learning(StudyTables("own", {"accuracy": rows, "timing": cells}))
+    # Student's t over three seeds; two have no interval.
+    off = stats.t.ppf(0.975, 2) * 10 / 3**0.5
+    bars = {rounded(128, 60, 60 - off, 60 + off), (256, 30, 30, 30)}
+    assert points(panel(figure, "Test accuracy, %")) == bars
 
 
 def test_first_and_best_techniques_are_named_others_grey():

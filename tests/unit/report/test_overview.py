@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from examples import stored
+from scaling.core.grid import CELL_KEYS
 from scaling.report import cells as of_page
 from scaling.report import overview, planning
 from scaling.tables import schema
@@ -37,6 +38,18 @@ def test_recommended_training_has_the_shortest_whole_run(flagship):
     failed = trained.assign(reached=[4, 5])
     other = replace(flagship, found=flagship.found | {"trained_to_accuracy": failed})
     assert planning.recommended(other, of_page.of_study(other)).gpus == 2
+
+
+def test_equal_global_batches_break_even_with_start_up():
+    study = stored.study("h200x2")
+    rows = planning.how_many_gpus(study, of_page.of_study(study)).set_index(CELL_KEYS)
+    one, two = rows.loc["tuned", "", 1, 128], rows.loc["tuned", "ddp", 2, 64]
+    costs = study.costs.set_index(CELL_KEYS)["startup_cold_seconds"]
+    assert two["other_seconds"] == costs["tuned", "ddp", 2, 64] > one["other_seconds"]
+    whole = [[row.other_seconds + n * row.epoch_seconds for n in range(100)] for row in (one, two)]
+    first = next(n for n in range(1, 100) if whole[1][n] < whole[0][n])
+    assert two["break_even"] == first
+    assert math.isnan(rows.loc["tuned", "ddp", 2, 128]["break_even"].iloc[0])
 
 
 def test_nothing_is_recommended_without_accuracy_or_gpus(one_seed):

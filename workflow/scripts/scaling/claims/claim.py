@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter
 
 from scaling.core import files
 from scaling.core import numbers as fmt
+from scaling.core.grid import REFERENCE_BATCH
 from scaling.core.statistics import Difference, judge
 
 Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
@@ -148,6 +150,12 @@ def span(values: pd.Series, write: Callable[[float], str] = fmt.percent) -> str:
 def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the rows with status "ok" and a value in `column`."""
     return table[(table["status"] == "ok") & table[column].notna()]
+
+
+def nearest(table: pd.DataFrame) -> pd.DataFrame:
+    """Return `table` sorted by the distance of each batch size from 128, as a factor."""
+    factors = np.log(table["batch_size"].astype(float) / REFERENCE_BATCH).abs()
+    return table.loc[factors.sort_values(kind="stable").index]
 
 
 def most_gpus(table: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from scaling.claims.claim import (
     label,
     measured,
     most_gpus,
+    nearest,
     span,
 )
 from scaling.core import numbers as fmt
@@ -160,7 +161,7 @@ def _faster(name: str, most: pd.DataFrame) -> Claim:
 
 PARTS = {
     "utilization": "matrix products at peak",
-    "slower_share": "other kernel time",
+    "slower_share": "products below peak and other kernels",
     "idle_besides_share": "GPU idle",
     "exposed_share": "exposed messages",
     "waiting_share": "waits for ranks",
@@ -176,8 +177,8 @@ COMPUTED = ["utilization", "slower_share"]
 COMPUTING = Hypothesis(
     "Q3.1-computing",
     "Computing takes most of an epoch on several GPUs.",
-    test="Matrix products at peak and other kernel time, as shares of an epoch, by batch size. "
-    "Supported: together more than half; refuted: less, also with all that is not traced.",
+    test="Time in which kernels compute, as a share of an epoch, by batch size. Supported: more "
+    "than half; refuted: less, also with all that is not traced.",
     more="a trace",
 )
 BANDWIDTH = Hypothesis(
@@ -232,11 +233,19 @@ def bandwidth(tables: StudyTables) -> Answer:
         ends = " to ".join(fmt.significant(end) for end in (rates.min(), rates.max()))
         text = f"{ends} GB/s. Low values are waits: a message lasts until the slowest rank joins."
         return Answer(None if rates.empty else text, [BANDWIDTH.missing(add)])
+    one = next(rows_of(nearest(known[known["recipe"] == known["recipe"].iloc[-1]])))
+    rate, peak = map(fmt.significant, (one.bandwidth_gb_per_s, one.peak_gb_per_s))
+    text = f"In training, gradients of {label(one)} reach {rate} GB/s: "
+    text += f"{fmt.percent(one.utilization)} of the {peak} GB/s that standalone all-reduces of the "
+    text += "same sizes reach. "
+    copies = tables.peaks[tables.peaks["quantity"] == "gpu_to_gpu_copy"]["value"]
+    if len(copies):
+        text += f"A large copy between two GPUs reaches {fmt.rate(copies.max(), 'B/s')}. "
     worst, best = extremes(known, "utilization")
-    text = f"Gradients reach {fmt.percent(best.utilization)} ({label(best)}) of the bandwidth of "
-    text += f"standalone all-reduces, and at least {fmt.percent(worst.utilization)} "
+    ends = (f"{fmt.percent(row.utilization)} ({label(row)})" for row in (worst, best))
+    text += f"Shares are {' to '.join(ends)}." * (len(known) > 1)
     claims = [_bandwidth(name, own) for name, own in by_configuration(known).items()]
-    return Answer(f"{text}({label(worst)}).", claims)
+    return Answer(text.rstrip(), claims)
 
 
 def _bandwidth(name: str, cells: pd.DataFrame) -> Claim:

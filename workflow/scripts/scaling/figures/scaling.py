@@ -15,9 +15,11 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.core.statistics import margin
 from scaling.figures import style
 from scaling.figures.style import Look
 from scaling.registry.strategy import DP
+from scaling.tables import accuracy
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu
 
 PER_GPU = "batch size per GPU"
@@ -112,9 +114,8 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
         return None
     most = swept["gpus"].max()
     swept = swept[(swept["gpus"] == most) & ~swept["kind"].isin(DP.sweep_kinds)]
-    swept = swept.groupby("message_bytes", as_index=False)["busbw_gb_per_s"].agg(
-        rate="mean", rate_min="min", rate_max="max"
-    )
+    swept = swept.groupby("message_bytes", as_index=False)["busbw_gb_per_s"].mean()
+    swept = swept.rename(columns={"busbw_gb_per_s": "rate"})
     reached = study.bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
     # Each cell at the mean size of the messages that it sends.
     sent = study.costs.loc[study.costs["message_bytes"] != "", [*CELL_KEYS, "message_bytes"]]
@@ -138,8 +139,10 @@ def draw_remedies(study: StudyTables) -> Figure | None:
         return None
     best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
     named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
-    percents = {f"percent{end}": 100 * known[f"test_accuracy{end}"] for end in ("", "_min", "_max")}
-    groups = dict(list(known.assign(**percents).groupby("remedy", sort=False)))
+    keys = ["remedy", "global_batch"]
+    seeds = study.convergence.query("chosen == True").groupby(keys)["test_accuracy"]
+    known = known.join(seeds.agg(test_accuracy_std="std", test_accuracy_count="count"), on=keys)
+    groups = dict(list(_in_percent(known).groupby("remedy", sort=False)))
     figure, (axes,) = style.panels(["Test accuracy by technique, %"], "global batch")
     others = groups.keys() - named
     for name in others:
@@ -153,26 +156,25 @@ def draw_remedies(study: StudyTables) -> Figure | None:
     style.lines(axes, "global_batch", "percent", drawn)
     if others:
         style.note(axes, "grey: other techniques")
-    for accuracy in known.loc[known["reference"].eq(True), "test_accuracy"]:
-        style.guide(axes, 100 * accuracy, "plain SGD, best rate, smallest batch")
+    for reached in known.loc[known["reference"].eq(True), "test_accuracy"]:
+        style.guide(axes, 100 * reached, "plain SGD, best rate, smallest batch")
     style.size_axis(axes, known["global_batch"])
     return figure
 
 
 def draw_learning(study: StudyTables) -> Figure | None:
     """Draw test accuracy over the global batch, one line per recipe and strategy."""
-    sizes = study.accuracy["gpus"] * study.accuracy["batch_size"]
-    known = _known(study.accuracy.assign(global_batch=sizes), "test_accuracy", "global_batch")
+    table = accuracy.compare_batches(study).rename(columns={"global_batch_size": "global_batch"})
+    known = _in_percent(_known(table, "test_accuracy", "global_batch"))
     if known.empty:
         return None
     figure, (axes,) = style.panels(["Test accuracy, %"], "global batch")
     looks, drawn = style.looks(study), []
     for rows in by_configuration(known).values():
-        several = rows.sort_values("gpus").iloc[-1]
-        seeds = (100 * rows["test_accuracy"]).groupby(rows["global_batch"])
-        means = seeds.agg(value="mean", value_min="min", value_max="max").reset_index()
-        drawn.append((looks[several["recipe"], several["strategy"]], means))
-    style.lines(axes, "global_batch", "value", drawn)
+        several = rows.sort_values("gpus", kind="stable")
+        most = several.drop_duplicates("global_batch", keep="last").sort_values("global_batch")
+        drawn.append((looks[tuple(several[["recipe", "strategy"]].iloc[-1])], most))
+    style.lines(axes, "global_batch", "percent", drawn)
     style.size_axis(axes, known["global_batch"])
     return figure
 
@@ -229,6 +231,14 @@ def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.Dat
     """Return rows with a value in `column`, sorted by `over`; none if `over` has a single value."""
     known = table[table[column].notna()].sort_values(over, kind="stable")
     return known if known[over].nunique() > 1 else known.iloc[:0]
+
+
+def _in_percent(table: pd.DataFrame) -> pd.DataFrame:
+    """Return `table` with test accuracy in `percent`, and 95 % intervals over 3 seeds or more."""
+    count = table["test_accuracy_count"].where(table["test_accuracy_count"] >= accuracy.SEEDS)
+    off = 100 * margin([table["test_accuracy_std"]], [count])
+    value = 100 * table["test_accuracy"]
+    return table.assign(percent=value, percent_low=value - off, percent_high=value + off)
 
 
 def _by_look(study: StudyTables, table: pd.DataFrame) -> Sequence[tuple[Look, pd.DataFrame]]:

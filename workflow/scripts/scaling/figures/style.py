@@ -33,7 +33,6 @@ WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 358, 190, 44, 32, 60
 LETTER, TEXT = 8.2, 14.5
 """Width of a letter and height of a line in a label, in pixels."""
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
-BARS = {"_low": "bars: 95 % intervals", "_min": "bars: lowest and highest"}
 GUIDE: dict[str, Any] = {"color": SOFT, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 """Content of a figure's file if there is no data."""
@@ -101,16 +100,15 @@ def lines(
 ) -> None:
     """Draw a line of `column` over `x` for each (look, rows), with error bars and a label.
 
-    Bars reach from columns `…_low` to `…_high`, or else `…_min` to `…_max`. They extend the y axis
-    by half at most, and are cut at its ends. The axis includes `top`.
+    Bars reach from columns `…_low` to `…_high`. They extend the y axis by half at most, and are cut
+    at its ends. The axis includes `top`.
     """
     drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
     values, notes = list[pd.DataFrame](), set[str]()
     for at, (look, rows) in enumerate(drawn):
-        names = ("_low", "_high") if f"{column}_low" in rows else ("_min", "_max")
         value = rows[column]
-        low, high = (rows.get(f"{column}{end}", value).fillna(value) for end in names)
-        notes |= {BARS[names[0]]} if (high > low).any() else set()
+        low, high = (rows.get(f"{column}_{end}", value).fillna(value) for end in ("low", "high"))
+        notes |= {"bars: 95 % intervals"} if (high > low).any() else set()
         shift = 2.5 * (at - (len(drawn) - 1) / 2) / PIXELS
         moved = ScaledTranslation(shift, 0, axes.figure.dpi_scale_trans)
         axes.errorbar(

@@ -32,7 +32,11 @@ FACTS = named(
 
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
-    """Return one row per configuration; without accuracy if the images are random."""
+    """Return one row per configuration; without accuracy if the images are random.
+
+    `other_seconds` is the start-up of runs that compiled nothing if each row has such runs, else of
+    first runs, which compile.
+    """
     learned = accuracy.compare_batches(tables)
     parts = [learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]]
     parts += [tables.utilization, tables.speedup, tables.costs, tables.provenance]
@@ -40,7 +44,12 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     for part in parts:
         new = part.columns.difference(found.columns)
         found = found.merge(part.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *new]], "left", CELL_KEYS)
-    return found.assign(gpu_seconds=found["gpus"] * found["epoch_seconds"])
+    ran = found["status"] == "ok"
+    later, first = found["startup_seconds"], found["startup_cold_seconds"]
+    started = later if later[ran].notna().all() else first.fillna(later)
+    return found.assign(
+        gpu_seconds=found["gpus"] * found["epoch_seconds"], other_seconds=started.where(ran)
+    )
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:

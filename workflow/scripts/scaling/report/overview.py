@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from scaling.claims.claim import label
+from scaling.claims.claim import label, nearest
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, cell_id, drifting, fastest
-from scaling.report.planning import LAB, from_the_lab, recommended, trainings
+from scaling.report.planning import LAB, from_the_lab, how_many_gpus, pays_from, recommended
 from scaling.report.table import Figure, fill, of_cell, printed
-from scaling.tables.noise import Noise
+from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
 LIMITS = {
@@ -58,10 +58,9 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
         none = fill("no faster than one that these runs can show{}", ends)
         verb = none if row.verdict in ("same", "unclear") else fast
         found.append(fill("{} train {}.", fmt.gpus(row.gpus), verb))
-    if len(long := trainings(study)["break_even"].dropna()):
-        link = '<a href="#gpus">from {} epochs on</a>'
-        words = f"With one global batch more GPUs finish first {link}."
-        found.append(fill(words, f"{long.min():.0f}"))
+    for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even").tail(1)):
+        words = "With an equal global batch {} GPUs finish first <a href=#gpus>from {} on</a>."
+        found.append(fill(words, int(row.gpus), fmt.plural(row.break_even, "epoch")))
     text = fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
     lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
     words = " On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
@@ -74,7 +73,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return the cards for which a study has data; [] if nothing was timed on a GPU."""
     if fastest(cells) is None or on_cpu(study.provenance):
         return []
-    first = [*_from_the_lab(study), *_throughput(cells), *_more_gpus(cells)]
+    first = [*_from_the_lab(study, cells), *_throughput(cells), *_more_gpus(cells)]
     return [*first, _how_sure(study, cells), *_to_do(study, cells)]
 
 
@@ -104,14 +103,20 @@ def _factor(values: pd.Series) -> str:
     return f"{' to '.join(ends)}×"
 
 
-def _from_the_lab(study: StudyTables) -> list[Card]:
+def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return [a card] on how much faster the fastest recipe is than recipe `LAB`, or []."""
     found = from_the_lab(study)
     made = []
     for row in rows_of(found.head(1)):
-        times = {LAB: row.lab, row.recipe: row.tuned}
-        bars = [(name, seconds, fmt.seconds(seconds)) for name, seconds in times.items()]
-        machines = fmt.plural(len(found), "machine")
+        alone = cells[(cells["gpus"] == 1) & (cells["batch_size"] == REFERENCE_BATCH)]
+        pair = alone[alone["recipe"].isin([LAB, row.recipe])]
+        bars = [
+            (own.recipe, own.epoch_seconds, f"{printed(own, 'epoch_seconds')} s")
+            for own in rows_of(pair)
+        ]
+        machines = f"lowest and highest of {len(found)} machines"
+        if len(found) == 1:
+            machines = f"1 machine, {scope(pair['runs'].min(), 1, unknown=True)}"
         text = fill("At {} images per step, {}.", REFERENCE_BATCH, machines)
         if found["training"].notna().all():
             text += fill(" Without data loading: {}.", _factor(found["training"]))
@@ -131,17 +136,17 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
 
 
 def _scaled(cells: pd.DataFrame) -> list[Any]:
-    """Return [the row] of the most efficient recipe and strategy, at b = 128 or the smallest b."""
+    """Return [the row] of the most efficient recipe and strategy, at the b nearest to 128."""
     found = by_efficiency(cells)[:1]
-    sizes = [rows.assign(far=rows["batch_size"] != REFERENCE_BATCH) for _, rows in found]
-    return [next(rows_of(rows.sort_values(["far", "batch_size"]))) for rows in sizes]
+    return [next(rows_of(nearest(rows))) for _, rows in found]
 
 
 def _more_gpus(cells: pd.DataFrame) -> list[Card]:
     """Return [a card] on speedup and accuracy of the most efficient recipe and strategy, or []."""
     found = []
     for row in _scaled(cells):
-        text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
+        shown = printed(row, "speedup").detail
+        text = fill("Batch {} per GPU: {}.", row.batch_size, shown)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)
@@ -199,13 +204,17 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     limit = max(shares, key=lambda one: shares[one], default="")
     text, advice = Markup(""), LIMITS.get(limit)
     if advice:
-        share = printed(chosen, limit, fmt.percent)
-        text = fill("{} takes most of its epoch, {}.", PARTS[limit].capitalize(), share)
+        text = fill("{} of an epoch is {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
         return [card] * bool(advice)
     text += fill(" {}.", advice) * bool(advice)
-    words = "{} an epoch; no faster configuration is shown to learn as well ({}, {}). {}"
+    words = "{} an epoch, the shortest of all shown to learn as well ({}, {})."
     seeds = fmt.plural(best.test_accuracy_count, "seed")
-    ends = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy")
-    return [Card("do", "What to do", head, fill(words, *ends, seeds, text))]
+    values = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
+    best_of = fill(words, *values)
+    if pd.notna(length := pays_from(cells, best)):
+        start, pays = printed(best, "other_seconds", fmt.seconds), fmt.plural(length, "epoch")
+        words = " Start-up ({}) included, it finishes before all slower ones from {} on."
+        best_of += fill(words, start, pays)
+    return [Card("do", "What to do", head, best_of + " " + text)]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.claim import nearest
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import fastest, learned
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
@@ -62,6 +63,12 @@ def break_even(one: Any, many: Any) -> float:
     return max(1, math.ceil(later / saved)) if known else math.nan
 
 
+def pays_from(cells: pd.DataFrame, best: Any) -> float:
+    """Return the fewest epochs for which row `best` ends before all rows with longer epochs."""
+    lengths = [break_even(row, best) for row in rows_of(cells[cells["status"] == "ok"])]
+    return max((length for length in lengths if length >= 1), default=math.nan)
+
+
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
     """Return epoch times (s) of `LAB` and the fastest other recipe on one GPU, b = 128, by machine.
 
@@ -83,30 +90,26 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per recipe, strategy and number of GPUs, all at one b; then `trainings`.
+    """Return rows of each recipe and strategy that compare like with like; then `trainings`.
 
-    The b has the shortest epoch on one GPU, if possible of rows that `learned`. If the most GPUs
-    are faster than one, a last row (`guess`) has twice as many, at equal efficiency and cost.
+    On one GPU it is the b nearest to 128. Rows with that b show weak scaling, rows with that global
+    batch strong scaling and `break_even`. If the most GPUs are faster than one, a last row
+    (`guess`) has twice as many, at equal efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
-    timed = cells.assign(good=learned(cells), epoch_joules=joules, guess=False)
-    timed["other_seconds"] = timed["startup_seconds"]
-    timed = timed[(timed["status"] == "ok") & timed["speedup"].notna()]
+    timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)
     found = [timed.iloc[:0]]
     for own in by_configuration(timed).values():
-        alone = own[own["gpus"] == 1]
-        best: Any = fastest(alone[alone["good"]]) or fastest(alone)
-        same = own[own["batch_size"] == best.batch_size].sort_values("gpus") if best else alone
+        alone = next(rows_of(nearest(own[own["gpus"] == 1])), None)
+        size = alone.batch_size if alone else 0
+        same = own[(own["batch_size"] == size) & own["speedup"].notna()].sort_values("gpus")
         if len(same) < 2 or same["speedup"].iloc[-1] <= 1:
             continue
-        split = own[own["gpus"] * own["batch_size"] == best.batch_size].set_index("gpus")
-        names = [f"fixed_global_batch_speedup{end}" for end in ENDS]
-        same = same.assign(**{name: same["gpus"].map(split[name]) for name in names})
-        pays = [break_even(best, row) for row in rows_of(split)]
-        same["break_even"] = same["gpus"].map(pd.Series(pays, split.index, float))
-        known = [*names, "startup_seconds", "speedup_low", "epoch_seconds_low", "break_even"]
+        split = own[(own["gpus"] > 1) & (own["gpus"] * own["batch_size"] == size)]
+        split = split.assign(break_even=[break_even(alone, row) for row in rows_of(split)])
+        known = ["other_seconds", "speedup_low", "epoch_seconds_low"]
         double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
         double[["gpus", "speedup"]] *= 2
         double["epoch_seconds"] /= 2
-        found += [same, double] if same["verdict"].iloc[-1] == "faster" else [same]
+        found += [same, split, double][: 3 if same["verdict"].iloc[-1] == "faster" else 2]
     return pd.concat([*found, trainings(study).assign(status="ok", guess=False)])

@@ -5,6 +5,9 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
+import pandas as pd
+
+from scaling.claims.scaling import PARTS
 from scaling.core.numbers import data, gpus, percent, rate, significant, span, times, words
 from scaling.report.table import QUANTITIES, Column, OfRow
 
@@ -31,6 +34,13 @@ def ends(row: Any) -> str:
     """Return the interval of communication (s) as text; "" if it starts below 0 or is unknown."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return span(low, high, digits=2) if low >= 0 else ""
+
+
+def compiling(row: Any) -> str:
+    """Return whether the start-up of a row compiles, as text; "" if no run compiled."""
+    first = row.startup_cold_seconds
+    unless = "compiles" if first == row.other_seconds else f"compiling: {significant(first)}"
+    return "" if pd.isna(first) or pd.isna(row.other_seconds) else unless
 
 
 def scaled(factor: float) -> Callable[[float], str]:
@@ -74,14 +84,8 @@ define(
     money_per_epoch=Column("money an epoch", significant),
     messages_seconds=Column("all messages", significant),
     flops_per_second_per_gpu=Column("TFLOP/s a GPU", scaled(1e-12)),
-    utilization=Column("arithmetic at peak", percent),
-    slower_share=Column("other kernel time", percent),
-    idle_share=Column("GPU idle", percent),
-    unknown_share=Column("not traced", percent),
-    idle_besides_share=Column("GPU idle besides", percent),
-    exposed_share=Column("exposed messages", percent),
-    waiting_share=Column("waits for ranks", percent),
-    loading_share=Column("data wait", percent),
+    **{name: Column(words_of, percent) for name, words_of in PARTS.items()},
+    idle_share=Column("GPU idle, in all", percent),
     power_capped_share=Column("at the power limit", percent),
     joules_per_image=Column("J an image", significant),
     images_per_second=Column("images/s", significant),
@@ -115,6 +119,6 @@ define(
     quantity=Column("what", words),
     state=Column("state", lambda state: state.replace("sprint", "burst")),
     rate=Column("rate", name="value", text=lambda row: rate(row.value, row.unit)),
-    startup_seconds=Column("start-up, s", significant),
+    other_seconds=Column("start-up, s", significant, compiling),
     peak_memory_bytes=Column("peak memory", data),
 )

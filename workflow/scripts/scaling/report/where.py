@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from scaling.claims.claim import nearest
 from scaling.claims.scaling import PARTS
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH, Cell
+from scaling.core.grid import CELL_KEYS, Cell
 from scaling.figures import configuration
 from scaling.report.cells import cell_id
 from scaling.report.table import figure
@@ -109,8 +110,7 @@ def kernels(tables: StudyTables) -> list[Group]:
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
     """Return bars of a traced step per recipe and strategy: most GPUs, the b nearest to 128."""
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
-    far = np.abs(np.log(cells["batch_size"].astype(float) / REFERENCE_BATCH))
-    for row in rows_of(cells.assign(far=far).sort_values(["gpus", "far"], ascending=[False, True])):
+    for row in rows_of(nearest(cells).sort_values("gpus", ascending=False, kind="stable")):
         name = configuration(row.recipe, row.strategy)
         path = Cell(row.recipe, row.strategy, row.gpus, row.batch_size, 0).trace_path(runs)
         if name not in steps and path.exists() and (spans := spans_of(path)):

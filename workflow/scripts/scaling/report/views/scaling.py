@@ -6,6 +6,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label
+from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, gpus, percent, significant, words
 from scaling.figures.scaling import exchange
@@ -14,6 +15,7 @@ from scaling.report.quantities import define, whole
 from scaling.report.table import Column, View, fill, printed
 from scaling.tables.schema import StudyTables, rows_of
 
+MESSAGES = ["exposed_share", "waiting_share"]
 CELL = "configuration gpus batch_size"
 ON = "configuration_on"
 define(
@@ -38,36 +40,49 @@ def noted(cells: pd.DataFrame) -> Markup:
     return Markup("").join(texts)
 
 
-def all_or_none(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return all `rows`, with their status, if one has a value in `column`; else none."""
-    return rows if rows[column].notna().any() else rows[:0]
+def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the `rows` with a b that ran on the fewest GPUs; none if `column` has no value."""
+    sizes = cells.loc[cells["gpus"] == cells["gpus"].min(), "batch_size"]
+    return rows[rows["batch_size"].isin(sizes) & rows[column].notna().any()]
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 2: what the values mean, and their sum for the longest delay."""
+    """Return the note of Table 2: for the longest delay the sum, and other times of messages."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
-        names = ("training_seconds", "computing_seconds", "exchange_seconds")
+        names = ("training_seconds", "computing_seconds")
         other = "; of DataParallel, the time in which only messages run"
         other *= bool(cells["strategy"].eq("dp").any())
-        return fill(
-            "{} s of training = {} + {} s, {}. Communication is the training time with the "
+        text = fill(
+            "{}: {} s of training = {} + {} s. Communication is the training time with the "
             f"gradient exchange minus that without it{other}. Computing includes gaps in which the "
             "GPU waits for the processor.",
-            *(printed(row, name, significant) for name in names),
             label(row),
+            *(printed(row, name, significant) for name in names),
+            printed(row, "delay_seconds", lambda delay: significant(delay, 2)),
         )
+        if pd.notna(row.waiting_share):
+            text += fill(
+                " In traced steps of it, messages alone take {} of the epoch, and a GPU waits {} of"
+                " it for the other ranks. Communication also holds copies and kernels that messages"
+                " slow down, but no wait for a rank that is slower without exchange, too.",
+                *(printed(row, name) for name in ("exposed_share", "waiting_share")),
+            )
+        return text
     return ""
 
 
 def rule(rows: pd.DataFrame) -> str:
     """Return the note of table `how_many_gpus`: what is compared, and how rows are extrapolated."""
-    text = "Speedup is weak scaling." if rows["speedup"].notna().any() else ""
+    text = "Speedup: weak scaling, of the same b. " if rows["speedup"].notna().any() else ""
+    if rows["fixed_global_batch_speedup"].notna().any():
+        text += "Strong speedup: of the same global batch. "
     if rows["break_even"].notna().any():
-        text += " “Pays from”: the shortest training that these GPUs finish first, start-up "
-        text += "included (to an accuracy: the whole run), against one GPU with the same global "
-        text += "batch."
-    if (rows["startup_seconds"].isna() & rows["startup_cold_seconds"].notna()).any():
-        text += " Start-up is of runs that compile nothing; where it is missing, all runs compiled."
+        text += "“Pays from”: the shortest training that these GPUs finish before one GPU with the "
+        text += "same global batch, start-up included."
+    if rows["startup_cold_seconds"].notna().any():
+        text += " A start-up that compiles is that of a recipe’s first run on a machine."
+    if rows["run_seconds"].notna().any():
+        text += " In a training to an accuracy, start-up is the whole run but its epochs."
     if rows["guess"].eq(True).any():
         text += " Extrapolated rows have twice the measured GPUs at the same efficiency and cost."
     return text
@@ -89,9 +104,10 @@ def rate(cells: pd.DataFrame) -> Markup | str:
     return ""
 
 
-def compute_and_communication(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
+def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return communication.csv with seconds of the exchange (delay or exposed) and of computing."""
-    found = exchange(study)
+    found = exchange(study).merge(study.utilization[[*CELL_KEYS, *MESSAGES]], "left", CELL_KEYS)
+    found = in_grid(found, cells, "exchange_seconds")
     rest = found["training_seconds"] - found["exchange_seconds"]
     return found.assign(computing_seconds=found["compute_seconds"].fillna(rest))
 
@@ -116,7 +132,7 @@ TABLES = {
             "Seconds, GPU-seconds and kJ of one epoch",
             CELL,
             "epoch_seconds speedup fixed_global_batch_speedup job_seconds break_even gpu_seconds"
-            " epoch_joules money_per_epoch startup_seconds",
+            " epoch_joules money_per_epoch other_seconds",
             how_many_gpus,
             note=rule,
         )
@@ -139,7 +155,7 @@ TABLES = {
             "speedup T(1, b) / T(N, b)",
             ON,
             "training_seconds training_speedup",
-            lambda _, cells: all_or_none(cells, "training_seconds"),
+            lambda _, cells: in_grid(cells, cells, "training_seconds"),
             across="batch_size",
             note=noted,
         ),
@@ -148,7 +164,7 @@ TABLES = {
             "Table 1 with data loading: seconds of an epoch and speedup",
             ON,
             "epoch_seconds speedup",
-            lambda _, cells: cells,
+            lambda _, cells: in_grid(cells, cells, "epoch_seconds"),
             across="batch_size",
             note=lambda cells: noted(cells[cells["training_seconds"].isna()]),
         ),
@@ -170,7 +186,7 @@ TABLES = {
             "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages",
             ON,
             "bandwidth_gb_per_s link_utilization",
-            lambda study, _: all_or_none(study.bandwidth, "bandwidth_gb_per_s"),
+            lambda study, cells: in_grid(study.bandwidth, cells, "bandwidth_gb_per_s"),
             across="batch_size",
             note=rate,
         ),
@@ -207,8 +223,7 @@ TABLES = {
             "epoch-parts",
             "Where an epoch goes",
             CELL,
-            "flops_per_second_per_gpu utilization slower_share exposed_share waiting_share"
-            " loading_share idle_besides_share idle_share unknown_share power_capped_share"
+            f"flops_per_second_per_gpu {' '.join(PARTS)} idle_share power_capped_share"
             " joules_per_image money_per_epoch rank_step_seconds",
             lambda _, cells: cells[cells["status"] == "ok"],
         )
