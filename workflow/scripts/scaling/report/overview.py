@@ -146,7 +146,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
     found = []
     for row in _scaled(cells):
         shown = printed(row, "speedup").detail
-        text = fill("Batch {} per GPU: {}.", row.batch_size, shown)
+        text = fill("Batch {} per GPU ({}).", row.batch_size, shown)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)

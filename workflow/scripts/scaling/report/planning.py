@@ -105,6 +105,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         same = own[(own["batch_size"] == size) & own["speedup"].notna()].sort_values("gpus")
         if len(same) < 2 or same["speedup"].iloc[-1] <= 1:
             continue
+        same = same.assign(**{f"fixed_global_batch_speedup{end}": math.nan for end in ENDS})
         split = own[(own["gpus"] > 1) & (own["gpus"] * own["batch_size"] == size)]
         split = split.assign(break_even=[break_even(alone, row) for row in rows_of(split)])
         known = ["other_seconds", "speedup_low", "epoch_seconds_low"]
