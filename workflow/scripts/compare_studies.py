@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from scaling.claims.claim import label
 from scaling.config import stored
 from scaling.core import command_line, files, grid
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError
-from scaling.figures import configuration
 from scaling.report import page
 from scaling.report.provenance import machine, run_facts
 from scaling.report.quantities import define
@@ -117,14 +117,12 @@ def markdown(rows: pd.DataFrame) -> str:
     """Return a Markdown table for a pull request, with one verdict per configuration."""
     lines = ["| configuration | B is | 95 % | on |", "|---|---|---|---|"]
     for row in schema.rows_of(rows):
-        where = configuration(row.recipe, row.strategy)
-        name = f"{where}, {fmt.gpus(row.gpus)}, b = {row.batch_size}"
         side, bold = "slower" if row.slower > 0 else "faster", "**" * row.failed
         by = f"{bold}{row.verdict if row.judged else 'not judged'}{bold}"
         size = "" if pd.isna(row.slower) else f", {100 * abs(row.slower):.1f} % {side}"
         ends = f"{100 * row.slower_low:.1f} to {100 * row.slower_high:.1f} %"
         span = "" if pd.isna(row.low) else ends
-        lines.append(f"| {name} | {by}{size} | {span} | {row.scope or row.note} |")
+        lines.append(f"| {label(row)} | {by}{size} | {span} | {row.scope or row.note} |")
     return "\n".join(lines) + "\n"
 
 

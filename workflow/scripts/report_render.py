@@ -6,7 +6,6 @@ from scaling.claims import claim
 from scaling.claims.scaling import PARTS as PARTS_OF_EPOCH
 from scaling.config import stored
 from scaling.core import command_line, files
-from scaling.core import numbers as fmt
 from scaling.figures import FIGURES, scaling, style
 from scaling.report import cells, overview, page, planning, provenance, where
 from scaling.report.table import tables as tables_of
@@ -38,7 +37,7 @@ def main(
     page's top says whether cells ran `side_by_side`.
     """
     found = schema.read_study(study, tables, manifest)
-    missing = [*map(fmt.cell_name, schema.rows_of(found.timing.query("status == 'missing'")))]
+    missing = [*map(claim.label, schema.rows_of(found.timing.query("status == 'missing'")))]
     measured = len(missing) < len(found.timing)
     drawn = results / "figures" / study
     draw(figures, found, drawn)

@@ -45,21 +45,19 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
     """Copy the files `found` into `folder`, of logs the ends.
 
-    UserError if `folder` has another study, unless `force`, which replaces it. Other files of the
-    folder are kept.
+    UserError if `folder` has a study, unless `force`, which replaces it. Other files of the folder
+    are kept.
     """
-    there = {path: (folder / path).read_bytes() for path in stored.own_files(folder)}
-    made = {
-        path: files.log_end(source).encode() if source.suffix == ".log" else source.read_bytes()
-        for path, source in found.items()
-    }
-    if there and there != made and not force:
-        raise UserError(f"{folder} holds a study with other content: make pack FORCE=1 replaces it")
+    there = stored.own_files(folder)
+    if there and not force:
+        raise UserError(f"{folder} holds a study: make pack FORCE=1 replaces it")
     try:
-        for path in there.keys() - made.keys():
+        for path in there:
             (folder / path).unlink()
-        for path, content in made.items():
+        for path, source in found.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            log = source.suffix == ".log"
+            content = files.log_end(source).encode() if log else source.read_bytes()
             (folder / path).write_bytes(content)
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror or error}") from error

@@ -131,7 +131,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
         about,
         f"{text}at batch {reference}.",
         holds=closed and not there.at_edge,
-        fails=found.below and not closed and not own.at_edge,
+        fails=found.high < 0 and not closed and not own.at_edge,
         unclear="a best rate at the end of its sweep leaves it open" if at_end else "",
     )
 

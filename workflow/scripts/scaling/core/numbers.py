@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 import pandas as pd
 
@@ -13,11 +12,11 @@ def significant(value: float, digits: int = 3) -> str:
         return "–"
     if value == 0 or math.isinf(value):
         return f"{value:g}"
-    if abs(value) >= 1e6:
-        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-        return f"{mantissa}e{int(exponent)}".replace("-", "−")
     # The exponent after rounding: 0.00999… is 0.0100, not 0.01000.
-    decimals = max(0, digits - 1 - _exponent(value, digits))
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    if abs(value) >= 1e6:
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
+    decimals = max(0, digits - 1 - int(exponent))
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
@@ -25,11 +24,11 @@ def distinguishable(found: float, expected: float) -> tuple[str, str]:
     """Return two numbers as text, with as many digits (3 to 7) as show that they differ."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
-    difference, digits = abs(found - expected), 3
-    if difference > 0:
-        apart = _exponent(max(abs(found), abs(expected))) - _exponent(difference)
-        digits = min(7, max(3, 2 + apart))
-    return significant(found, digits), significant(expected, digits)
+    for digits in range(3, 8):
+        texts = significant(found, digits), significant(expected, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def seconds(value: float) -> str:
@@ -93,11 +92,6 @@ def gpus(count: float) -> str:
     return "1 GPU" if count == 1 else f"{int(count)} GPUs"
 
 
-def _exponent(value: float, digits: int = 2) -> int:
-    """Return the exponent (base 10) of `value` after rounding to `digits` digits."""
-    return int(f"{value:.{digits - 1}e}".partition("e")[2])
-
-
 def _whole(value: float) -> str:
     return "–" if pd.isna(value) else f"{value:,.0f}".replace("-", "−")
 
@@ -105,12 +99,6 @@ def _whole(value: float) -> str:
 def plural(count: float, noun: str) -> str:
     """Return a count with its noun in singular or plural: `1 cell`, `3 cells`."""
     return f"{count:,.0f} {noun}" if count == 1 else f"{count:,.0f} {noun}s"
-
-
-def cell_name(row: Any) -> str:
-    """Return the name of a row's configuration: `plain/ddp, 4 GPUs, b = 512`."""
-    named = f"{row.recipe}/{row.strategy}".removesuffix("/")
-    return f"{named}, {gpus(int(row.gpus))}, b\u00a0=\u00a0{int(row.batch_size)}"
 
 
 WORDS = {

@@ -27,11 +27,6 @@ class Difference:
     low: float
     high: float
 
-    @property
-    def below(self) -> bool:
-        """Whether the whole interval is below 0."""
-        return self.high < 0
-
 
 def difference(*samples: Sequence[float]) -> Difference:
     """Return the mean of the second sample minus that of the first; of one sample, its mean.
