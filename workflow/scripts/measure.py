@@ -74,7 +74,7 @@ def sweep_messages(sweep: Sweep) -> None:
 
 def compare_ranks(plan: Plan) -> None:
     """Compare images, messages and buffers of a training's ranks; write synchronization.json."""
-    spec = plan.spec_of(plan.first)
+    spec = plan.spec_of(plan.trainings[0])
     if reason := supervisor.infeasible_reason(spec, plan.images):
         raise UserError(f"{reason}: set synchronization.batch_size to a smaller value")
     found = measure.run(

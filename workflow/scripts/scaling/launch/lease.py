@@ -31,8 +31,12 @@ FREE = "is free"
 
 def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
     """Lock this machine's CPU during a `with` block, unless jobs may share the CPU."""
-    names = [] if os.environ.get(SHARE_VARIABLE) else [f"the CPU of {host()}"]
+    names = _cpus()
     return gpus(len(names), names, patience, "CPUs")
+
+
+def _cpus() -> list[str]:
+    return [] if os.environ.get(SHARE_VARIABLE) else [f"the CPU of {host()}"]
 
 
 @contextmanager
@@ -76,12 +80,9 @@ def gpus(
 def waits_for(requested: environment.Device, count: int) -> str:
     """Return which processes hold the devices that a new job needs; "" if enough are free."""
     on_gpu = environment.resolve_device(requested) == "cuda"
-    if not on_gpu and os.environ.get(SHARE_VARIABLE):
-        return ""
-    names = environment.visible_gpus() if on_gpu else [f"the CPU of {host()}"]
-    count = count if on_gpu else 1
+    names = environment.visible_gpus() if on_gpu else _cpus()
     held = [f"{name} {holder}" for name in names if (holder := _holder(gpu_uuid(name))) != FREE]
-    return "; ".join(held) if len(names) - len(held) < count else ""
+    return "; ".join(held) if len(names) - len(held) < (count if on_gpu else len(names)) else ""
 
 
 @contextmanager

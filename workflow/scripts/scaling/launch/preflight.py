@@ -20,8 +20,8 @@ from scaling.core.records.kind import DATASET
 from scaling.launch.lease import SHARE_VARIABLE
 from scaling.registry import registry
 
-LAUNCHERS = ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
-"""Environment variables of torchrun and mpirun, which would mislead the measuring processes."""
+OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+"""Environment variables of torchrun, which would mislead the measuring processes."""
 
 
 def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
@@ -66,6 +66,8 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
         raise UserError(f"{error}{advice if used else ''}") from error
     if replayed and replayed != stored.RESULTS:
         stored.check(replayed, config)
+    for name in OF_LAUNCHERS:
+        os.environ.pop(name, None)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
     if config["machine"]["share"]:
         os.environ[SHARE_VARIABLE] = "1"
@@ -76,15 +78,7 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
 
 
 def check_images(config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError if a launcher started this process, or if the images do not fit the study.
-
-    `manifest` is the record of the dataset, which may not exist yet.
-    """
-    if others := [name for name in LAUNCHERS if name in os.environ]:
-        raise UserError(
-            f"the environment has {', '.join(others)}, as torchrun and mpirun set: unset them, "
-            "or start without a launcher, as Snakemake starts all processes itself"
-        )
+    """Raise UserError if the images do not fit the study; their `manifest` may not exist yet."""
     described = DATASET.read(manifest) if manifest.exists() else {}
     configuration.check_images(config, described)
     model, side = config["model"], config["dataset"]["image_size"]

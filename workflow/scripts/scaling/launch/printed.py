@@ -6,12 +6,12 @@ An epoch, or a `step` in it, is a JSON object anywhere in a line: `{"epoch": 2, 
 
 import json
 import math
-import os
 import re
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from queue import SimpleQueue
 from typing import IO, Annotated, Any
 
@@ -70,24 +70,21 @@ class Output:
 
     def read(self, stream: IO[bytes]) -> None:
         """Copy `stream` to the log and collect its lines. A line's time is when it was complete."""
-        chunks = SimpleQueue[tuple[float, bytes]]()
-        keeper = threading.Thread(target=self._keep, args=[chunks])
+        text, lines = TextIOWrapper(stream, errors="replace", newline=""), SimpleQueue[Any]()
+        keeper = threading.Thread(target=self._keep, args=[lines])
         keeper.start()
-        while chunk := os.read(stream.fileno(), LONGEST_READ):
-            chunks.put((self.seconds(), chunk))
-        chunks.put((0.0, b""))
+        while line := text.readline(LONGEST_READ):
+            lines.put((self.seconds(), line))
+        lines.put((self.seconds(), ""))
         keeper.join()
 
-    def _keep(self, chunks: "SimpleQueue[tuple[float, bytes]]") -> None:
-        rest = b""
-        while (got := chunks.get())[1]:
-            self.last = got[0]
-            *lines, rest = re.split(rb"(?<=[\r\n])", rest + got[1])
-            if len(rest) > LONGEST_READ:
-                lines, rest = [*lines, rest], b""
-            for line in lines:
-                self._line(got[0], line.decode(errors="replace"))
-        self._line(self.last, rest.decode(errors="replace"))
+    def _keep(self, lines: "SimpleQueue[tuple[float, str]]") -> None:
+        now, line = lines.get()
+        while line:
+            self.last = now
+            self._line(now, line)
+            now, line = lines.get()
+        self._line(now, line)
 
     def _line(self, now: float, line: str) -> None:
         """Read a line; print it, unless a carriage return ends it and the next line replaces it."""

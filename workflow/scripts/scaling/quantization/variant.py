@@ -53,8 +53,7 @@ def measure(
         "float32": predict(network, test),
         "variant": predict(quantized, test),
     }
-    floats = int8.layers(network)
-    rows = [_weight_row(name, layer, scheme) for name, layer in floats.items()]
+    rows = [_weights(name, layer, scheme) for name, layer in int8.layers(network).items()]
     record: dict[str, Any] = {
         "float32": {"accuracy_percent": 100 * float((classes["float32"] == test.labels).mean())},
         **paired_accuracy.paired(*classes.values()),
@@ -69,9 +68,9 @@ def measure(
         "layers": rows,
     }
     if is_integer:
-        for row, (name, layer) in zip(rows, int8.layers(quantized).items(), strict=True):
-            row["output_range"] = [*calibration[name]]
-            row |= _scale_row(layer, floats[name], max(map(abs, calibration[name])))
+        for row in rows:
+            row["output_range"] = ends = [*calibration[name := row["layer"]]]
+            row |= _scales(quantized.get_submodule(name), network.get_submodule(name), ends)
         scale = quantized.get_submodule("quantize").scale
         record["input"] = {"scale": scale, "range": [*calibration[int8.IMAGES]]}
         if scheme == Scheme():
@@ -79,7 +78,7 @@ def measure(
     return record
 
 
-def _weight_row(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
+def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
     """Return bits, smallest scale, range and bytes of one layer's weights."""
     weight, (rounded, scales) = layer.weight, int8.round_weights(name, layer, scheme)
     return {
@@ -92,14 +91,13 @@ def _weight_row(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
     }
 
 
-def _scale_row(layer: int8.QuantizedLayer, floats: int8.Layer, largest: float) -> dict[str, Any]:
+def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
     """Return the scales and bounds of an integer layer; with scales per channel, of channel 0.
 
     `output_scale` multiplies the accumulator; other scales are levels per unit of the float value.
-    `top_step` = S · o · max is the level of the `largest` output. `bias_steps` is the quantized
-    `largest_bias`, `bias_error_steps` the largest |quantized bias - S · float bias|.
+    `top_step` = S · o · max is the level of the largest output, by its range `ends`. `bias_steps`
+    is the quantized `largest_bias`, `bias_error_steps` the largest |quantized bias - S · bias|.
     """
-    assert floats.bias is not None
     bias, factor = floats.bias.double(), layer.factor
     at = bias.abs().argmax()
     return {
@@ -109,7 +107,7 @@ def _scale_row(layer: int8.QuantizedLayer, floats: int8.Layer, largest: float) -
         "bias_steps": layer.bias[at].item(),
         "bias_error_steps": (layer.bias - bias * layer.accumulator_scale).abs().max().item(),
         "output_scale": None if factor is None else factor[0].item(),
-        "top_step": None if factor is None else layer.passed_scale * largest,
+        "top_step": None if factor is None else layer.passed_scale * max(map(abs, ends)),
         "accumulator_bound": layer.accumulator_bound,
     }
 

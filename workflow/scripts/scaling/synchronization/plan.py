@@ -1,14 +1,13 @@
 """Options of the synchronization experiments. Does not import torch."""
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Literal
 
 from scaling.core import environment
-from scaling.core.environment import Device
 from scaling.core.grid import Cell
 from scaling.core.records.kind import DATASET
 from scaling.core.training_options import DataOptions, Limits, Model, Sgd, Synchronization
+from scaling.launch.measure import Measurement
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
@@ -27,28 +26,16 @@ class Training:
     set_epoch: bool = True
 
 
-class Plan(Synchronization, DataOptions, Sgd, Limits):
-    """Options of the synchronization experiments, equal for all trainings."""
+class Plan(Measurement, Synchronization, DataOptions, Sgd, Limits):
+    """Options of the synchronization experiments on 2 or more GPUs, equal for all trainings."""
 
     model: Model = Model()
-    """The model to train."""
-    output: Path
-    """Path of the record to write."""
-    gpus: int = 2
-    """Number of GPUs, at least 2; on a CPU, of processes."""
-    device: Device = "auto"
-    """Device to train on; `auto` means GPUs if one is visible."""
 
     @property
     def images(self) -> int:
         """Return the number of training images in use."""
         there: int = DATASET.read(self.manifest)["train_images"]
         return min(there, self.train_images or there)
-
-    @property
-    def first(self) -> Training:
-        """Return the training with the first seed, in DistributedDataParallel's default mode."""
-        return Training(self.seeds[0])
 
     @property
     def trainings(self) -> list[Training]:
@@ -59,10 +46,11 @@ class Plan(Synchronization, DataOptions, Sgd, Limits):
     @property
     def modes(self) -> dict[str, Training]:
         """Return the trainings whose messages are recorded, by strategy or buffer mode."""
-        modes = {"ddp": self.first, "ddp, buffers local": replace(self.first, buffers="local")}
+        seed = self.seeds[0]
+        modes = {"ddp": Training(seed), "ddp, buffers local": Training(seed, buffers="local")}
         if environment.resolve_device(self.device) == "cuda":  # SyncBatchNorm needs GPUs.
-            modes["ddp, SyncBatchNorm"] = replace(self.first, buffers="sync_batch_norm")
-        return modes | {name: replace(self.first, strategy=name) for name in ("fsdp", "zero1")}
+            modes["ddp, SyncBatchNorm"] = Training(seed, buffers="sync_batch_norm")
+        return modes | {name: Training(seed, strategy=name) for name in ("fsdp", "zero1")}
 
     def spec_of(self, training: Training) -> RunSpec:
         """Return the parameters of `training` on the plan's GPUs."""

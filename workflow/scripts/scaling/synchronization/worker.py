@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def run(plan: Plan, log_folder: Path) -> None:
                 print(kind, content.get("buffers") or content.get("way") or "", flush=True)
 
         dataset = data.read(plan.dataset, plan.manifest, plan.images)
-        modes = plan.modes if rank.processes > 1 else {"dp": replace(plan.first, strategy="dp")}
+        modes = plan.modes if rank.processes > 1 else {"dp": Training(plan.seeds[0], strategy="dp")}
         if rank.processes > 1:
             model = build(plan.model, len(dataset.classes))
             sizes = {
