@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from examples.small_trainings import measure
-from scaling.tables.synchronization import buffers, collectives
+from scaling.tables.ranks_int8 import buffers, collectives
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 

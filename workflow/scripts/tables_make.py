@@ -14,7 +14,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
 from scaling.core.records.run import RUN, TECHNIQUE
 from scaling.registry.entries import SYNTHETIC
-from scaling.tables import accuracy, measurements, quantization, schema, synchronization, work
+from scaling.tables import accuracy, measurements, ranks_int8, schema, work
 from scaling.tables.epoch_parts import audit, bandwidth, communication, utilization
 from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
@@ -23,6 +23,8 @@ from scaling.tables.timing import Run, provenance, read_runs, timing
 OF_RUNS = (timing, measurements.device_time, measurements.costs, provenance)
 OF_MACHINE = (measurements.interconnect, measurements.peaks, measurements.machine)
 KINDS = {"interconnect": SWEEP, "peaks": PEAKS, "machine": CHECK, "convergence": TECHNIQUE}
+OWN = ("synchronization", "quantization")
+"""Kinds of records whose tables are functions of `ranks_int8`."""
 KINDS |= {"full_trainings": RUN, "synchronization": SYNCHRONIZATION, "quantization": VARIANT}
 JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
 RESULTS = {
@@ -115,10 +117,8 @@ def main(
         name_machines(trainings)
         target = config["time_to_accuracy"]["accuracy"]
         found["trained_to_accuracy"] = accuracy.trained_to_accuracy(trainings, target)
-    for module in (synchronization, quantization):
-        kind = module.__name__.rpartition(".")[2]
-        names = [name for name, own in schema.TABLES.items() if own.records == kind]
-        found |= {name: getattr(module, name)(read[kind]) for name in names if read[kind]}
+    kinds = {name: read[own.records] for name, own in schema.TABLES.items() if own.records in OWN}
+    found |= {name: getattr(ranks_int8, name)(own) for name, own in kinds.items() if own}
     schema.write(found, tables, study)
     written = [schema.TABLES[name].path(tables, study) for name in found]
     findings = evaluate(schema.read_study(study, written), learned=learned)

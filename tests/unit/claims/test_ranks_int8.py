@@ -6,14 +6,14 @@ import pytest
 from examples import records as made
 from examples.records import claims
 from scaling.claims import ranks_int8
-from scaling.tables import synchronization
+from scaling.tables import ranks_int8 as tables
 from scaling.tables.schema import StudyTables
 
 
 def answers(document):
     """The answers to questions 5, 6 and 7."""
     names = ("sampler", "collectives", "buffers")
-    found = {name: getattr(synchronization, name)([document]) for name in names}
+    found = {name: getattr(tables, name)([document]) for name in names}
     asked = (ranks_int8.order, ranks_int8.messages, ranks_int8.replicas)
     return [answer(StudyTables("demo", found)) for answer in asked]
 

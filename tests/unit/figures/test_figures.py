@@ -11,7 +11,7 @@ from examples.page import panel, points, words
 from examples.stored import EXPECTED, ROOT, study
 from scaling.config.scheme import STAGES
 from scaling.figures import FIGURES, scaling, style
-from scaling.tables import quantization, schema
+from scaling.tables import ranks_int8, schema
 from scaling.tables.schema import StudyTables
 
 STUDY, MODELS, FLAGSHIP = study("h200x4"), study("h200x2-models"), study()
@@ -109,7 +109,7 @@ def test_layer_is_drawn_between_limits_by_four_levels():
         for quantity in ("weights", "before_relu")
     ]
     record = {"seed": 3, "variant": STAGES[-1], "histograms": entries}
-    table = quantization.quantization_histograms([{"seed": 0}, record, {**record, "seed": 4}])
+    table = ranks_int8.quantization_histograms([{"seed": 0}, record, {**record, "seed": 4}])
     tables = StudyTables("own", {"quantization_histograms": table})
     figure = scaling.draw_quantization_histograms(tables)
     weights, before = (

@@ -7,8 +7,8 @@ import pandas as pd
 
 from examples.configurations import section
 from scaling.core.records.experiments import VARIANT
-from scaling.tables import quantization
-from scaling.tables.quantization import costs, difference, reach
+from scaling.tables import ranks_int8
+from scaling.tables.ranks_int8 import costs, difference, reach
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/quantization-cifar10"
@@ -19,7 +19,7 @@ WORST = {"clipped_share_calibration": "max", "sqnr_after_relu_db": "min"}
 
 def test_readme_figures_are_those_of_the_records():
     documents = [VARIANT.read(path) for path in STUDY.glob("quantization/*/*/*.json")]
-    table, words = quantization.quantization(documents), section("quantization-cifar10")
+    table, words = ranks_int8.quantization(documents), section("quantization-cifar10")
     compared = [one["exactness"] for one in documents if one["exactness"]]
     assert not any(one["differing"] for one in compared)
     assert f"All {sum(one['logits'] for one in compared):,} logits" in words
@@ -39,7 +39,5 @@ def test_readme_figures_are_those_of_the_records():
         share = f"{100 * worst['clipped_share_calibration']:.3g} %"
         mean = found[stage].accuracy_percent
         assert f"| {level} | {mean:.2f} | {share} | {worst['sqnr_after_relu_db']:.1f} |" in words
-    beside = (
-        quantization.quantization_paired(documents).set_index("stage").loc["mistake-255_for_127"]
-    )
+    beside = ranks_int8.quantization_paired(documents).set_index("stage").loc["mistake-255_for_127"]
     assert f"by {difference(beside)} points" in words

@@ -12,7 +12,7 @@ from scaling.core.errors import UserError
 from scaling.data.batches import read_images
 from scaling.models.tutorial_cnn import load_weights, save_weights
 from scaling.quantization.variant import measure
-from scaling.tables.quantization import revealed_by
+from scaling.tables.ranks_int8 import revealed_by
 
 BOTH = "activation_scale+bias_unscaled"
 

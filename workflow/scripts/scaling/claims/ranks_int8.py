@@ -7,7 +7,7 @@ import pandas as pd
 from scaling.claims.claim import Answer, Claim, Hypothesis
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.tables.quantization import costs, difference
+from scaling.tables.ranks_int8 import costs, difference
 from scaling.tables.schema import StudyTables, rows_of
 
 ADD = "Add 3 or more to `synchronization.seeds`."

@@ -9,7 +9,7 @@ from scaling.config.scheme import MISTAKES, STAGES
 from scaling.core.numbers import data, percent, significant, whole_span, words
 from scaling.report.quantities import count, define, fixed, whole
 from scaling.report.table import Column, View
-from scaling.tables.quantization import costs, difference, reach
+from scaling.tables.ranks_int8 import costs, difference, reach
 from scaling.tables.schema import StudyTables
 
 

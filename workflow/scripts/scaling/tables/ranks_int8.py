@@ -1,4 +1,4 @@
-"""Tables of int8 quantization: variants, layers, histograms, mistakes, and means over seeds."""
+"""Tables of what ranks synchronize (Q5 to Q7), and of int8 quantization (Part B)."""
 
 from itertools import pairwise
 from statistics import fmean
@@ -17,6 +17,83 @@ ERROR = "standard_error_points"
 MEANS = ["agreement_percent", "packed_bytes", "compression"]
 STANDARD_ERRORS = 2.0
 """Half the width of a 95 % interval in standard errors; a mean difference below it is noise."""
+CONTENTS = {
+    ("forward", "all_gather"): "batch statistics",
+    ("forward", "scatter"): "images",
+    ("forward", "gather"): "outputs",
+    ("backward", "all_reduce"): "gradients",
+    ("backward", "reduce"): "gradients",
+    ("backward", "reduce_scatter"): "gradients",
+    ("backward", "all_gather"): "parameters",
+    ("update", "broadcast"): "parameters",
+    ("backward", "scatter"): "gradients of outputs",
+}
+"""What a message carries, where its phase and kind determine that."""
+BYTES_PER_CHANNEL = 2 * 4
+"""Bytes that SyncBatchNorm's backward pass sums per channel: two float32 values."""
+
+
+def sampler(documents: list[Row]) -> pd.DataFrame:
+    """Return one row per training, epoch (from 0) and rank, with the numbers of images drawn.
+
+    `first_epoch` is the first epoch in which the rank had the same order of images. For the other
+    columns see `synchronization.worker.orders_of`.
+    """
+    rows = [
+        {**document, **run, **row}
+        for document in documents
+        for run in document["trainings"]
+        if run["buffers"] == "broadcast"
+        for row in run["orders"]
+    ]
+    orders = pd.DataFrame(rows)
+    same = orders.groupby(["gpus", "set_epoch", "seed", "rank", "order_sha256"])["epoch"]
+    return schema.frame("sampler", orders.assign(first_epoch=same.transform("min")))
+
+
+def collectives(documents: list[Row]) -> pd.DataFrame:
+    """Return one row per message of a rank, in order of sending; step 0 is before training."""
+    rows = [
+        {**document, **step, **message, "gradient_bytes": document["model"]["parameter_bytes"]}
+        | {"content": _content(message, step["way"], document["model"])}
+        for document in documents
+        for step in document["steps"]
+        for message in step["messages"]
+    ]
+    return schema.frame("collectives", rows)
+
+
+def _content(message: Row, way: str, model: Row) -> str:
+    """Return what a message carries, from its phase, kind, type and size; or "other"."""
+    phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
+    if (phase, kind) == ("forward", "broadcast"):
+        if message["dtype"] == "int32":
+            return "order of buckets"
+        return "parameters" if size > model["buffer_bytes"] else "buffers"
+    if (way, phase, kind) == ("fsdp", "forward", "all_gather"):
+        return "parameters"
+    synchronized = way == "ddp, SyncBatchNorm" and phase == "backward"
+    if synchronized and size <= model["widest_norm"] * BYTES_PER_CHANNEL:
+        return "batch statistics"
+    return CONTENTS.get((phase, kind), "set-up" if phase == "start" else "other")
+
+
+def buffers(documents: list[Row]) -> pd.DataFrame:
+    """Return one row per buffer mode and rank, for the first seed: metrics, drift and hashes.
+
+    For the columns of drift see `synchronization.worker.drift`.
+    """
+    rows = [
+        {**one, **rank, "gpus": document["gpus"], "epochs": 1 + one["orders"][-1]["epoch"]}
+        | {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
+        for document in documents
+        for one in document["trainings"]
+        if one["set_epoch"]
+        for rank in one["ranks"]
+    ]
+    table = schema.frame("buffers", rows)
+    first = table.groupby(["gpus", "buffers"])["seed"].transform("first")
+    return table[table["seed"] == first]
 
 
 def quantization(documents: list[Row]) -> pd.DataFrame:
@@ -26,15 +103,15 @@ def quantization(documents: list[Row]) -> pd.DataFrame:
     """
     variants = _by(documents, "variant").items()
     errors = {name: _difference(same, same, "float32")[ERROR] for name, same in variants}
-    rows = []
-    for first, *others in _by(documents, "seed").values():
-        row = {key: first[key] for key in ("seed", "test_images", "float32_bytes")}
-        row |= {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
-        rows.append(row | first["float32"] | {"packed_bytes": first["float32_bytes"]})
-        for one in (first, *others):
-            row = one["environment"] | one | one["scheme"] | {"stage": one["variant"]}
-            row |= {"mistake": "+".join(row["mistakes"]), f"mean_{ERROR}": errors[row["stage"]]}
-            rows.append(row)
+    rows = list[Row]()
+    for one in documents:
+        if not rows or rows[-1]["seed"] != one["seed"]:
+            row = {key: one[key] for key in ("seed", "test_images", "float32_bytes")}
+            row |= {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
+            rows.append(row | one["float32"] | {"packed_bytes": one["float32_bytes"]})
+        row = one["environment"] | one | one["scheme"] | {"stage": one["variant"]}
+        row |= {"mistake": "+".join(row["mistakes"]), f"mean_{ERROR}": errors[row["stage"]]}
+        rows.append(row)
     table = schema.frame("quantization", rows)
     return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])
 
