@@ -1,5 +1,5 @@
 # The network of the lab's Part B, trained and quantized. Not timed, but alone on its GPU.
-from scaling.core.records.experiments import VARIANT_PATTERN
+from scaling.core.records.kind import VARIANT_PATTERN
 from scaling.core.training_options import NetworkTraining
 
 VARIANTS = {

@@ -9,8 +9,7 @@ import torch
 
 import quantize
 from scaling.core import environment
-from scaling.core.records.experiments import VARIANT_PATTERN
-from scaling.core.records.kind import DATASET
+from scaling.core.records.kind import DATASET, VARIANT_PATTERN
 from scaling.data import dataset, generated
 from scaling.models.tutorial_cnn import save_weights, tutorial_cnn
 

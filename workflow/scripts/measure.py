@@ -7,7 +7,7 @@ from typing import Any
 
 from scaling.core import code_digest, command_line, environment
 from scaling.core.errors import UserError
-from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION
+from scaling.core.records.kind import CHECK, PEAKS, SWEEP, SYNCHRONIZATION
 from scaling.instruments import machine
 from scaling.launch import measure, supervisor
 from scaling.launch.measure import MachineCheck, Probe, Sweep

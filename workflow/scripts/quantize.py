@@ -5,7 +5,7 @@ import torch
 from scaling.config.scheme import Scheme
 from scaling.core import command_line, environment
 from scaling.core.errors import UserError
-from scaling.core.records.experiments import VARIANT, VARIANT_PATTERN
+from scaling.core.records.kind import VARIANT, VARIANT_PATTERN
 from scaling.data.batches import read_images
 from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights, save_weights

@@ -11,7 +11,7 @@ import pandas as pd
 from scaling.claims.evaluate import evaluate
 from scaling.core import command_line, files, grid
 from scaling.core.grid import CELL_KEYS
-from scaling.core.records.experiments import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
+from scaling.core.records.kind import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
 from scaling.core.records.run import RUN, TECHNIQUE
 from scaling.registry.entries import SYNTHETIC
 from scaling.tables import accuracy, measurements, ranks_int8, schema, work

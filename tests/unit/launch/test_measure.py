@@ -11,7 +11,7 @@ import pytest
 import measure as script
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.core.records.experiments import SWEEP
+from scaling.core.records.kind import SWEEP
 from scaling.launch import launcher, measure
 from scaling.launch.launcher import ProcessResult
 from scaling.launch.measure import Measurement

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from examples.configurations import section
-from scaling.core.records.experiments import VARIANT
+from scaling.core.records.kind import VARIANT
 from scaling.tables import ranks_int8
 from scaling.tables.ranks_int8 import costs, difference, reach
 

@@ -6,7 +6,7 @@ import tables_make
 from examples.configurations import changed
 from examples.records import epochs, record, save
 from scaling.core import files, grid
-from scaling.core.records.experiments import PEAKS as PEAK_RATES
+from scaling.core.records.kind import PEAKS as PEAK_RATES
 from scaling.tables import schema
 
 GRID = {"recipes": ["plain"], "strategies": ["ddp"], "gpus": [1, 4], "seeds": [0, 1]}

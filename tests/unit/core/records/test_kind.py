@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scaling.core.errors import UserError
-from scaling.core.records.experiments import PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
+from scaling.core.records.kind import PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
 from scaling.core.records.run import RUN, TECHNIQUE
 
 STUDIES = Path(__file__).parents[4] / "studies"

@@ -16,8 +16,7 @@ import yaml
 
 from scaling.core import files, grid
 from scaling.core.errors import UserError, program
-from scaling.core.records.experiments import VARIANT_PATTERN
-from scaling.core.records.kind import MOST_BYTES
+from scaling.core.records.kind import MOST_BYTES, VARIANT_PATTERN
 from scaling.core.records.run import technique_path
 
 CONFIG_BYTES = 100_000

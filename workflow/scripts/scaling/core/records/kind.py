@@ -1,4 +1,4 @@
-"""Read and write records, each checked against the schema of its kind."""
+"""Read and write records, each checked against its schema; schemas of all but trainings."""
 
 import hashlib
 import json
@@ -96,6 +96,127 @@ class OwnData(TypedDict):
     origin: NotRequired[str]
 
 
+Device = Literal["cpu", "cuda"]
+VARIANT_PATTERN = "variant~{variant}/quantization.json"
+"""Path of the record of a quantized variant, below the folder of its seed."""
+
+
+class Finding(TypedDict):
+    """A problem found by a machine check; `gpu` is a UUID, or "" for a problem of the host."""
+
+    severity: Literal["bad", "odd"]
+    host: str
+    gpu: str
+    message: str
+
+
+class MachineCheck(Record):
+    """Record of the check of machines before a study, `check.json`."""
+
+    check: str
+    hosts: list[Row]
+    gpus: list[Row]
+    """Readings of each GPU by `instruments.machine`, not shown in the report."""
+    findings: list[Finding]
+
+
+class Message(TypedDict):
+    """Seconds of each repeat of one message, and whether all results were correct."""
+
+    kind: Literal["sweep", "bucket", "tuned_bucket", "gradients", "broadcast", "reduce"]
+    message_bytes: Positive
+    seconds: Repeats
+    correct: bool
+    launch: Literal["graph", "eager"]
+    start_skew_seconds: NotRequired[list[Duration]]
+
+
+class Sweep(Record):
+    """Record of a sweep, `sweep.json`: times of collectives by kind and message size."""
+
+    gpus: Positive
+    backend: str
+    device: Device
+    gradient_bytes: Positive
+    rows: list[Message]
+
+
+class Peak(TypedDict):
+    """Seconds of each repeat of one operation. Optional fields depend on `quantity`."""
+
+    quantity: Literal["matrix_product", "device_copy", "gpu_to_gpu_copy"]
+    seconds: Repeats
+    precision: NotRequired[str]
+    matrix_size: NotRequired[Positive]
+    state: NotRequired[Literal["sprint", "sustained"]]
+    copy_bytes: NotRequired[Positive]
+    source_gpu: NotRequired[Whole]
+    target_gpu: NotRequired[Whole]
+
+
+class Peaks(Record):
+    """Record of the peak rates of a machine, `peaks.json`; `gpus` is 0 on a CPU."""
+
+    device: Device
+    gpus: Whole
+    cpu_threads: Positive
+    rows: list[Peak]
+
+
+class Synchronization(Record):
+    """Record of the synchronization experiments, `synchronization.json`."""
+
+    gpus: Positive
+    device: Device
+    backend: str
+    train_images: Positive
+    parameters: Options
+    model: Annotated[dict[str, Whole], Len(3, 3)]
+    """Keys `parameter_bytes`, `buffer_bytes` and `widest_norm` (channels of the widest norm)."""
+    permutations: NotRequired[list[Row]]
+    """Only before version 9: image orders of samplers that ran outside a training."""
+    steps: list[Row]
+    """Messages of recorded training steps, by strategy; step 0 is before training."""
+    trainings: list[Row]
+    """Trainings with different seeds and buffers: metrics, orders, and drift of buffers."""
+    seconds: Seconds
+
+
+class VariantRecord(Record):
+    """Record of one quantized variant of a tutorial CNN, `quantization.json`."""
+
+    variant: str
+    seed: Whole
+    dataset: Images
+    device: str
+    calibration_images: Whole
+    calibration_checksum: str | None
+    training_checksum: str
+    scheme: Options
+    """Options of the variant (`config.scheme.Scheme`)."""
+    float32: dict[Literal["accuracy_percent"], Percent]
+    accuracy_percent: Percent
+    difference_points: Number
+    """Accuracy minus that of the float network, in percentage points."""
+    standard_error_points: Amount
+    agreement_percent: Percent
+    gained: Whole
+    lost: Whole
+    test_images: Positive
+    classes: Annotated[dict[Literal["labels", "float32", "variant"], str], Len(3, 3)]
+    """Class indices of all test images, encoded as text by `core.paired_accuracy.encode`."""
+    packed_bytes: Positive
+    float32_bytes: Positive
+    exactness: NotRequired[Row | None]
+    """Only before version 9: how many logits were also computed in integers, how many differed."""
+    input: Row | None
+    """Quantization of input images: `scale` (levels per unit) and `range`."""
+    layers: Annotated[list[Row], Len(1)]
+    """Bits, ranges, bytes and errors of each layer (`quantization.variant`)."""
+    histograms: NotRequired[list[Row]]
+    """Distributions of each layer's values before (`float`) and after (`int8`) quantization."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of record. `contradictions` yields a phrase for each value that cannot be."""
@@ -161,3 +282,8 @@ def _checksum(record: dict[str, Any]) -> str:
 
 
 DATASET = Kind("a dataset", Manifest | OwnData)
+CHECK = Kind("the check of a machine", MachineCheck)
+SWEEP = Kind("a sweep", Sweep)
+PEAKS = Kind("peaks", Peaks)
+SYNCHRONIZATION = Kind("rank synchronization", Synchronization)
+VARIANT = Kind("a quantized network", VariantRecord)
