@@ -76,7 +76,7 @@ report: small-env ## render the report of existing runs: results/partial/report.
 	flock Snakefile snakemake --nolock --cores 1 --config replay=results
 
 status: small-env ## print the state of each run of the study in results/
-	@PYTHONPATH=workflow/scripts python -m scaling.terminal.state
+	@PYTHONPATH=workflow/scripts python -m scaling.terminal.progress
 
 cancel: ## cancel the Slurm jobs of this study
 	@squeue --noheader --user="$$(id -u)" --format='%i|%Z' \

@@ -1,22 +1,29 @@
-"""Print one line per finished measurement, the remaining time, and where the report is."""
+"""Print a line per finished measurement and the remaining time; implements `make status`."""
 
 import logging
+import math
 import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import psutil
+
 from scaling.config import devices, stored
-from scaling.core import environment, files
+from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError, printable
 from scaling.core.grid import RUN_KEYS, Cell
 from scaling.core.records.run import RUN
 from scaling.tables import timing
-from scaling.terminal import state
 
+RESULTS, LOGS = stored.RESULTS, Path("logs")
+NOT_OF_OTHERS = ("train_run", "replay", "partial")
+"""Folders of logs that belong to runs of the grid, or to no measurement."""
 say = logging.getLogger("snakemake.logging").info
 
 
@@ -35,8 +42,8 @@ class Progress:
         self._workflow, self._config = workflow, config
         self._records, self._results, self._images = map(Path, (records, results, images))
         self._jobs: dict[int, Any] = {}
-        self._places: dict[int, list[Path]] = {}
-        """Records that each measuring job writes, as paths relative to the folder of records."""
+        self._places: dict[int, Path] = {}
+        """The first record of each measuring job, as a path relative to the folder of records."""
         self._done, self._start = 0, time.time()
         self._waits_for = waits_for
         self._here = self._on_cpu = False
@@ -75,10 +82,10 @@ class Progress:
         workflow, dag = self._workflow, self._workflow.dag
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
         for number, job in self._jobs.items():
-            paths = [Path(path) for path in job.output if Path(path).is_relative_to(self._records)]
-            places = [path.relative_to(self._records) for path in paths if path.suffix == ".json"]
-            if places and places[0].parts[0] in stored.RECORDS:
-                self._places[number] = places
+            path = next((Path(path) for path in job.output if path.endswith(".json")), Path())
+            kinds = {self._records / kind for kind in stored.RECORDS}
+            if not kinds.isdisjoint(path.parents):
+                self._places[number] = path.relative_to(self._records)
         wanted = max(int(job.resources.get("gpu", 0)) for job in self._jobs.values())
         granted = workflow.global_resources.get("gpu")
         # A dry run is local even if jobs would run elsewhere; only its threads show that.
@@ -102,8 +109,8 @@ class Progress:
 
     def _gone(self) -> Iterator[Path]:
         """Yield each missing input whose absence makes Snakemake repeat finished runs."""
-        places = [place for places in self._places.values() for place in places]
-        again = [one for one in places if one.parts[0] == "runs" and (self._records / one).exists()]
+        runs = [place for place in self._places.values() if place.parts[0] == "runs"]
+        again = any((self._records / place).exists() for place in runs)
         path, check = self._results / stored.CONFIG, self._records / stored.MACHINE
         before = stored.read_config(path) if again and path.exists() else self._config
         if again and before["machine"]["check"] != "off" and not check.exists():
@@ -117,17 +124,14 @@ class Progress:
         due = len(self._places) - self._done
         if due and not self._on_cpu:
             self.render_partial()
-        # In a terminal, profiles/local shows progress bars.
-        if sys.stderr.isatty() and "rich" in self._workflow.output_settings.log_handler_settings:
-            return
         left = ""
         if 0 < due <= self._done:
-            left = f", about {state.time_left(self._start, self._done, due)} left"
+            left = f", about {time_left(self._start, self._done, due)} left"
         say(f"[{self._done} of {len(self._places)}] {self._outcome(number)}{left}")
 
     def _outcome(self, number: int) -> str:
         """Return the result of a measurement as text."""
-        place = self._places[number][0]
+        place = self._places[number]
         if place.name != "run.json":
             return str(Path(self._jobs[number].log[0]).relative_to("logs").with_suffix(""))
         record = RUN.read(self._records / place)
@@ -163,3 +167,82 @@ class Progress:
         report = (self._results / "report.html").resolve()
         if report.exists():
             say(f"The report is {report.as_uri()}")
+
+
+def time_left(since: float, done: int, due: int) -> timedelta:
+    """Return how long `due` measurements will take, if each takes as long as one did so far.
+
+    `done` measurements have ended since the time `since`, in seconds since 1970.
+    """
+    return timedelta(seconds=round(due * (time.time() - since) / done))
+
+
+def study_status(config: dict[str, Any], since: float) -> str:
+    """Return the state of the study in results/ as text.
+
+    `since` is when its Snakemake started, in seconds since 1970; infinity if none runs.
+    """
+    cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
+    wanted = stored.records(config)
+    others = [place for kind, places in wanted.items() if kind != "runs" for place in places]
+    there = {place for place in [*cells, *others] if (RESULTS / place).exists()}
+    rows, logs = [], {}
+    for place, cell in cells.items():
+        log, strategy = cell.log_path(LOGS), cell.strategy if cell.gpus > 1 else ""
+        state, logs[log] = _state(log, since, RESULTS / place)
+        rows.append([cell.recipe, strategy, cell.gpus, cell.batch_size, state])
+    runs = pd.DataFrame(rows, columns=["recipe", "strategy", "GPUs", "batch_size", "state"])
+    if not there.issuperset(others):
+        paths = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
+        logs |= {log: _state(log, since)[1] for log in paths}
+    counted = f": {_counted(runs['state'], 0)}" if cells else ""
+    first, end = {*(cells or others)}, ""
+    made = sum((RESULTS / place).stat().st_mtime >= since for place in first & there)
+    if made and (due := len(first - there)):
+        end = f"; until about {datetime.now() + time_left(since, made, due):%a %H:%M}"
+    runs_now = "" if since < math.inf else "not "
+    head = f"{config['study']} ({RESULTS / stored.CONFIG}), {runs_now}running, "
+    table = runs.pivot_table(
+        "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False, fill_value="-"
+    )
+    lines = [
+        f"{head}{len(there & first)} of {len(first)}{counted}{end}\n",
+        table.reset_index().rename_axis(columns=None).to_string(index=False) + "\n",
+        f"Other measurements: {len(there & {*others})} of {len(others)} done",
+        *(f"{log}\n  {error}" for log, error in logs.items() if error),
+    ]
+    return "\n".join(lines)
+
+
+def _counted(states: pd.Series, alone: int = 1) -> str:
+    """Return numbers of runs by state, `2 done, 1 waiting`; of `alone` or fewer only the state."""
+    counts = states.value_counts(sort=False).items()
+    return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
+
+
+def _state(log: Path, since: float, record: Path | None = None) -> tuple[str, str]:
+    """Return the state of a run from its record, else from its log, and what is wrong with it."""
+    try:
+        if record and record.exists():
+            return RUN.read(record)["status"].replace("ok", "done"), ""
+    except UserError as invalid:
+        return "failed", str(invalid)
+    lines = files.log_end(log).splitlines() if log.exists() else []
+    if error := next((line for line in reversed(lines) if "rror: " in line), ""):
+        return "failed", error
+    waits = lines and lines[-1].startswith(("waits for", "Slurm has not begun"))
+    begun = log.exists() and log.stat().st_mtime >= since and not waits
+    return "running" if begun else "waiting", ""
+
+
+@command_line.script
+def main() -> None:
+    """Print the state of the study in results/; its first job must have begun."""
+    study, here = stored.read(RESULTS), str(Path.cwd())
+    processes = [one.info for one in psutil.process_iter(["cmdline", "create_time", "cwd"])]
+    started = [
+        process["create_time"]
+        for process in processes
+        if process["cwd"] == here and "snakemake" in " ".join(process["cmdline"][:3])
+    ]
+    print(study_status(study, min(started, default=math.inf)).encode("ascii", "replace").decode())

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from scaling.core import files
-from scaling.terminal import state
+from scaling.terminal import progress
 
 STORED = Path(__file__).parents[3] / "studies/h100x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
@@ -40,7 +40,7 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
                 os.utime(log, (0, 0))
         # Of what this Snakemake has finished, the time left is known.
         Path("results", cells, "batch_size~8192/seed~0/run.json").touch()
-        state.main([])
+        progress.main([])
         process.communicate(b"\n")
     said = capsys.readouterr().out
     counts = "6 done, 2 oom, 1 failed, 2 waiting, 1 running"
@@ -55,5 +55,5 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
 
 
 def test_each_due_measurement_takes_as_long_as_the_others(monkeypatch):
-    monkeypatch.setattr(state.time, "time", lambda: 160.0)
-    assert state.time_left(100.0, done=3, due=2) == timedelta(seconds=40)
+    monkeypatch.setattr(progress.time, "time", lambda: 160.0)
+    assert progress.time_left(100.0, done=3, due=2) == timedelta(seconds=40)
