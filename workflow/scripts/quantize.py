@@ -44,11 +44,4 @@ def evaluate(evaluation: VariantEvaluation) -> None:
             host_info["started"] = ended["ended"]
 
 
-@command_line.script
-def main(
-    training: TutorialTraining | None = None, evaluation: VariantEvaluation | None = None
-) -> None:
-    if training:
-        train(training)
-    if evaluation:
-        evaluate(evaluation)
+main = command_line.script(train, evaluate)

@@ -15,14 +15,19 @@ from scaling.core.errors import UserError, program
 from scaling.core.section import key_name, sentence
 
 
-def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a script's `main` such that it reads its arguments, and runs with the script."""
+def script(*functions: Callable[..., None]) -> Callable[..., None]:
+    """Return the `main` of a script: it reads its arguments, and calls the function that has them.
+
+    It runs at once if its file was started as a script.
+    """
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
-        given = json.dumps(arguments, default=str) if arguments else text(function, words)
-        call(function, given)
+        given = json.dumps(arguments, default=str) if arguments else text(functions[0], words)
+        names = json.loads(given).keys()
+        fitting = (one for one in functions if names & inspect.signature(one).parameters.keys())
+        call(next(fitting, functions[0]), given)
 
-    main.__module__ = function.__module__
+    main.__module__ = functions[0].__module__
     return program(main)
 
 
