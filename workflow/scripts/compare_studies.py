@@ -11,6 +11,7 @@ import re
 import sys
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -26,7 +27,7 @@ from scaling.report.table import Column, View
 from scaling.tables import ratios, schema
 from scaling.tables.noise import name_machines
 from scaling.tables.timing import Run, provenance, read_runs, timing
-from scaling.tables.work import commands, settle
+from scaling.tables.work import settle
 
 SLOWER, NOT_JUDGED = 2, 3
 """Exit statuses with `fail`: a configuration is slower, or cannot be judged."""
@@ -55,8 +56,8 @@ TABLES = [
 ]
 
 
-def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
-    """Return a study's folder, recipe ("" for all), runs, and facts that can affect times."""
+def read(name: str) -> tuple[Path, str, list[Run], dict[str, Any], dict[str, str]]:
+    """Return a study's folder, recipe ("" for all), runs, commands, and facts that affect times."""
     place, _, recipe = name.partition(":")
     there = (Path(place) / stored.CONFIG).is_file()
     folder = Path(place) if there else stored.find(Path("studies"), place)
@@ -64,6 +65,7 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
         config = stored.read(folder)
         runs = read_runs(grid.of(config), folder / "runs")
         keys = pd.json_normalize({key: config[key] for key in config if key not in UNTIMED}).iloc[0]
+        commands = {key: own for key, own in config["recipes"].items() if "command" in own}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         path = folder / stored.CONFIG
         raise UserError(f"{path}: invalid configuration file ({error!r})") from error
@@ -78,12 +80,13 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, str]]:
         "Data": next(record["dataset"]["source"] for _, record in runs if record),
         "Measured": origin["started"].min()[:10],
     }
-    return folder, recipe, runs, facts | {str(key): str(value)[:80] for key, value in keys.items()}
+    facts |= {str(key): str(value)[:80] for key, value in keys.items()}
+    return folder, recipe, runs, commands, facts
 
 
-def timed(runs: list[Run], name: str = "") -> schema.StudyTables:
+def timed(runs: list[Run], commands: dict[str, Any], name: str = "") -> schema.StudyTables:
     """Return tables of times and provenance of `runs`. If not "", `name` replaces their recipe."""
-    times = settle(timing(runs), runs, commands(runs))[0]
+    times = settle(timing(runs), runs, commands)[0]
     tables = {"timing": times, "provenance": provenance(runs)}
     renamed = {"recipe": name} if name else {}
     return schema.StudyTables(name, {key: own.assign(**renamed) for key, own in tables.items()})
@@ -142,12 +145,13 @@ def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare"))
     configuration, and write the verdicts to gate.md and gate.json.
     """
     limit = limit_of(fail) if fail else 0.0
-    folder, recipe, runs, facts = read(a)
-    other, other_recipe, other_runs, other_facts = read(b)
+    folder, recipe, runs, commands, facts = read(a)
+    other, other_recipe, other_runs, other_commands, other_facts = read(b)
     # A machine of both has one name.
     name_machines([record for _, record in [*runs, *other_runs] if record])
     name = f"{recipe} → {other_recipe}" if recipe and other_recipe else ""
-    found = ratios.match(timed(runs, name), timed(other_runs, name), pairs=folder == other)
+    sides = timed(runs, commands, name), timed(other_runs, other_commands, name)
+    found = ratios.match(*sides, pairs=folder == other)
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
     known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import compare_studies
-from compare_studies import decide, markdown, timed
+from compare_studies import decide, markdown
 from examples import stored as examples_stored
 from examples.page import Page
 from examples.records import epoch, record, save
@@ -17,6 +17,7 @@ from scaling.tables import ratios
 
 NOISE = (0.004, -0.004, 0.002, -0.002, 0.003, -0.003)
 COMMAND = {"engine": "command", "command": "train", "recipe_options": {}, "epoch_lines": 3}
+OPTIONS = {"command": "train", "unit": "samples", "samples": None}
 
 
 @pytest.fixture
@@ -79,6 +80,12 @@ def runs(seconds, recipe="mine", machine="a", samples=50_000, **training):
     return made
 
 
+def timed(runs, name=""):
+    """Return tables of runs, of commands if they have recorded one."""
+    commands = {cell.recipe: OPTIONS for cell, own in runs if "epoch_lines" in own["training"]}
+    return compare_studies.timed(runs, commands, name)
+
+
 def around(seconds):
     return [seconds * (1 + off) for off in NOISE]
 
@@ -132,7 +139,7 @@ def test_gate_exits_with_its_status(tmp_path, capsys):
     examples_stored.lay_out_finished(
         tmp_path,
         grid=examples_stored.CONFIG["grid"] | grid,
-        recipes={"old": {"command": "train"}, "new": {"command": "train"}},
+        recipes={"old": OPTIONS, "new": dict(OPTIONS)},
     )
     results = tmp_path / "results"
     for cell, ran in [*runs(around(1.0), "old"), *runs(around(1.05), "new")]:

@@ -24,11 +24,15 @@ STEP = ["seconds", "busy_seconds", "compute_seconds"]
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return a finding for each configuration in which one rank computes slower than all others."""
+    """Return a finding for each configuration in which one rank computes slower than all others.
+
+    The times are of steps without gradient exchange, or of a command's steps.
+    """
     findings = []
     for cell, seeds in by_cell(runs):
-        measured = [in_memory(record, ALONE) for record in seeds if record]
-        times = [ranks for ranks in measured if ranks is not None and len(ranks) == cell["gpus"]]
+        blocks = [in_memory(record, ALONE) for record in seeds if record]
+        blocks += [np.c_[record["training"].get("step_seconds", [])] for record in seeds if record]
+        times = [ranks for ranks in blocks if ranks is not None and len(ranks) == cell["gpus"]]
         if not times or cell["gpus"] == 1:
             continue
         seconds = np.concatenate(times, axis=1)

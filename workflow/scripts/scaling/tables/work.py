@@ -1,7 +1,6 @@
 """Samples per epoch of a user's command, and warnings about its runs."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -23,19 +22,17 @@ Findings = list[dict[str, Any]]
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with units and samples of commands (`recipes`), and a table of warnings.
+    """Return `timing` with units and samples of the commands in `recipes`, and warnings.
 
     Samples become those of all ranks: if a recipe's key `samples` is not set, and N GPUs print 1/N
     of the samples of one GPU, these are one rank's. What a command did not print becomes NaN.
     """
-    of_command = timing["recipe"].isin(list(recipes))
-    units = {name: one["unit"] for name, one in recipes.items()}
-    table = timing.assign(unit=[units.get(name, "") for name in timing["recipe"]], whole=False)
-    counts = table[PRINTED]
-    table[PRINTED] = counts.mask(counts.eq(0).mul(of_command, axis=0))
-    findings, groups = Findings(), table[of_command].groupby("recipe", sort=False)
+    units = timing["recipe"].map({name: one["unit"] for name, one in recipes.items()})
+    table, counts = timing.assign(unit=units.fillna(""), whole=False), timing[PRINTED]
+    table[PRINTED] = counts.mask(counts.eq(0).mul(units.notna(), axis=0))
+    findings = Findings()
     recipe: Any
-    for recipe, rows in groups:
+    for recipe, rows in table[units.notna()].groupby("recipe", sort=False):
         one = rows[rows["gpus"] == 1].set_index("batch_size")[["samples", "epoch_seconds"]]
         base, scope = rows[["batch_size"]].join(one, on="batch_size"), recipes[recipe]["samples"]
         shares = (rows["samples"] * rows["gpus"] / base["samples"])[rows["gpus"] > 1]
@@ -44,8 +41,8 @@ def settle(
             table.loc[rows.index, "samples"] *= rows["gpus"]
         place: Any
         for place, row in rows.iterrows():
-            same = {key: row[key] for key in ("recipe", "gpus", "batch_size")}.items()
-            records = [one for run, one in runs if one and same <= asdict(run).items()]
+            same = row[["recipe", "gpus", "batch_size"]].to_dict().items()
+            records = [one for _, one in runs if one and same <= one["cell"].items()]
             lines = [one["training"].get("epoch_lines", 1) for one in records]
             table.loc[place, "whole"] = whole = bool(lines) and not any(lines)
             messages = [*_doubts(row, whole, records)]
@@ -53,13 +50,6 @@ def settle(
                 messages += _asks(row, base.loc[place], of_rank, scope)
             findings += [dict(row[CELL_KEYS]) | {"message": message} for message in messages]
     return table, pd.DataFrame(findings + _shared_files(runs))
-
-
-def commands(runs: list[Run]) -> dict[str, dict[str, Any]]:
-    """Return the recipes that ran a user's command, with default options for `settle`."""
-    records = [record for _, record in runs if record]
-    of_commands = [one for one in records if one["training"]["engine"] == "command"]
-    return {one["cell"]["recipe"]: {"unit": "samples", "samples": None} for one in of_commands}
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
@@ -76,11 +66,6 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
     for record in records:
         if "were not read" in (record["message"] or ""):
             yield record["message"]
-    first = records[0]["training"] if records else {}
-    ranks = pd.Series(first.get("step_seconds", []), dtype=float)
-    if len(ranks) > 1 and ranks.max() > 1.05 * ranks.median():
-        slower = fmt.percent(ranks.max() / ranks.median() - 1)
-        yield f"steps of rank {ranks.idxmax()} are {slower} longer than the median rank's"
 
 
 def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str]:
