@@ -85,7 +85,7 @@ PLAIN, TUNED = {"eager/dp", "eager/ddp"}, {"resident/dp", "resident/ddp"}
 RANKS, LARGE, LINK = {"synchronization_measure"}, {"convergence_train"}, {"interconnect_sweep"}
 INT8, VARIANTS = {"quantize_train"}, {"quantize_evaluate"}
 STUDIED = PLAIN | RANKS
-WRAPPED = CELLS | RANKS | LARGE | LINK | INT8
+WRAPPED = CELLS | RANKS | LARGE | LINK
 LAUNCHED = CELLS | RANKS | LINK | {"machine_check", "peaks_measure"}
 MEASURED = [
     ("models/resnet.py", "stride", "strides", PLAIN | TUNED | LARGE | LINK),
@@ -93,16 +93,17 @@ MEASURED = [
     ("data/resident.py", "_flip = padding, flip", "_flip = 1, flip", TUNED | LARGE),
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
     ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
-    ("training/step.py", "part < parts - 1", "part < parts", STUDIED | TUNED | LARGE | INT8),
+    ("training/step.py", "part < parts - 1", "part < parts", STUDIED | TUNED | LARGE),
     ("training/flat_sgd.py", "BUCKET_MB = 1.0", "BUCKET_MB = 2.0", TUNED | LARGE | LINK),
     ("training/resident.py", "options.model_copy", "options.copy", TUNED | LARGE),
     ("training/strategies.py", "device_ids=devices", "device_ids=None", WRAPPED),
     ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),
     ("training/worker.py", "manual_seed(spec.cell.seed)", "manual_seed(0)", CELLS),
     ("instruments/peaks.py", "BLOCK_SECONDS = 0.02", "BLOCK_SECONDS = 0.2", {"peaks_measure"}),
-    ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE | INT8),
+    ("launch/ranks.py", '"500"', '"5000"', LAUNCHED | LARGE),
     ("launch/measure.py", '"OMP_NUM_THREADS"', '"OMP_THREADS"', LAUNCHED),
     ("large_batches/experiment.py", "IMAGES = 2000", "IMAGES = 200", LARGE),
+    ("quantization/training.py", "manual_seed(self.seed)", "manual_seed(0)", INT8),
     ("quantization/network.py", "WORD_BYTES = 4", "WORD_BYTES = 2", VARIANTS),
 ]
 

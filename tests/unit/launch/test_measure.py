@@ -109,12 +109,6 @@ def test_ranks_meet_on_a_loopback_socket_of_rank_0(capfd):
     assert (done.returncode, capfd.readouterr().out) == (0, told)
 
 
-def test_nodes_without_a_slurm_job_are_refused(monkeypatch):
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    with pytest.raises(UserError, match="4 processes are to be spread over 2 nodes"):
-        launcher.command([], 4, nodes=2)
-
-
 def test_job_without_visible_gpus_does_not_train_on_cpu(monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", list)
     monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")

@@ -26,8 +26,6 @@ from typing import IO, Any, NoReturn
 
 import psutil
 
-from scaling.core.errors import UserError
-
 KILL_GRACE_SECONDS = 3.0
 END_GRACE_SECONDS = 1.0
 """Seconds in which descendants may end by themselves, once the launched process has ended."""
@@ -124,9 +122,6 @@ def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
     own = [sys.executable, *words]
     if nodes == 1:
         return own
-    if "SLURM_JOB_ID" not in os.environ:
-        spread = f"{gpus} processes are to be spread over {nodes} nodes"
-        raise UserError(f"{spread}: that takes a Slurm job with so many nodes")
     srun = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
     # Otherwise a task is bound to one core, and sees all GPUs of an exclusive job.
     srun += ["--cpu-bind=none", f"--gpus-per-node={gpus // nodes}", "--kill-on-bad-exit=1"]

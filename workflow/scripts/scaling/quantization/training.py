@@ -1,22 +1,19 @@
 """Train the tutorial CNN, the float network from which all quantized variants are made."""
 
 import math
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.optim import SGD
 
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.training_options import DataOptions, NetworkTraining
-from scaling.data.batches import Images, predict, read_images
+from scaling.data.batches import predict, read_images
 from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
-from scaling.registry.update_rule import UpdateRule
-from scaling.training.step import Batch, Step
-from scaling.training.strategies import Wrapped
 
 
 class TutorialTraining(DataOptions, NetworkTraining):
@@ -46,16 +43,20 @@ class TutorialTraining(DataOptions, NetworkTraining):
         for layer in [one for one in network if isinstance(one, nn.Conv2d | nn.Linear)][:without]:
             assert layer.bias is not None
             nn.init.zeros_(layer.bias).requires_grad_(False)
-        replica = Wrapped(network)
-        replica.start({"lr": self.learning_rate, "momentum": self.momentum}, UpdateRule())
-        step = Step(network, replica, device, 1, UpdateRule())
-        order = np.random.default_rng(self.seed)
+        sgd = {"lr": self.learning_rate, "momentum": self.momentum}
+        optimizer, order = SGD(network.parameters(), **sgd), np.random.default_rng(self.seed)
+        labels, total = torch.from_numpy(images.labels).to(device), torch.zeros((), device=device)
         for epoch in range(1, self.epochs + 1):
-            step.reset()
+            total.zero_()
             for chosen in torch.from_numpy(order.permutation(len(images))).split(self.batch_size):
-                step.update(len(chosen), partial(_batch, images, chosen.numpy()))
+                logits = network(images.normalised(chosen.numpy()))
+                losses = cross_entropy(logits, labels[chosen.to(device)], reduction="none")
+                optimizer.zero_grad()
+                losses.mean().backward()
+                optimizer.step()
+                total += losses.detach().sum()
             # Mean over the epoch, while the weights moved.
-            loss = step.loss_sum.item() / len(images)
+            loss = total.item() / len(images)
             if not math.isfinite(loss):
                 lower = f"lower --learning-rate, now {self.learning_rate}"
                 raise UserError(f"training diverged in epoch {epoch}; {lower}")
@@ -63,7 +64,3 @@ class TutorialTraining(DataOptions, NetworkTraining):
         network.eval()
         print(f"test accuracy {(predict(network, test) == test.labels).mean():.4f}")
         return network
-
-
-def _batch(images: Images, chosen: np.ndarray[Any, Any], size: int) -> Batch:
-    return images.normalised(chosen), torch.from_numpy(images.labels[chosen]).to(images.device)
