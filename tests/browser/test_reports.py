@@ -54,9 +54,7 @@ TOO_WIDE = """() => [...document.querySelectorAll('aside.cell, html')].filter(on
 }).map(one => one.id)"""
 SCROLLED = """[...document.querySelectorAll('.scroll')].filter(
   one => one.scrollWidth > one.clientWidth + 1).map(one => one.getAttribute('aria-label'))"""
-SHOWN = """[...document.querySelectorAll('.map a')].map(one =>
-  [...one.children].filter(v => v.checkVisibility()).map(v => v.className).join())"""
-IDS = "[...document.querySelectorAll('[id]:not(svg *, input)')].map(one => one.id)"
+IDS = "[...document.querySelectorAll('[id]:not(svg *)')].map(one => one.id)"
 LINKS = "[...document.querySelectorAll('a:not([download])')].map(one => one.getAttribute('href'))"
 ONE_OF_EACH = """document.querySelectorAll(`.table tr:nth-child(n+4), .bar:nth-child(n+4),
   .dots i:nth-child(n+4), aside.cell:nth-of-type(n+3), svg *`).forEach(one => one.remove())"""
@@ -94,14 +92,6 @@ def test_links_lead_somewhere_and_permalinks_open_folds(page):
     page.evaluate(FOLD)
 
 
-def test_map_shows_one_quantity_at_a_time(page):
-    for switch in reversed(page.locator(".switch input").all()):
-        switch.check()
-        shown = page.evaluate(SHOWN)
-        name = switch.get_attribute("id").removeprefix("show-")
-        assert shown and {of.split()[-1] for of in shown} == {f"v-{name}"}
-
-
 def test_downloads_are_the_files_on_disk(report, page):
     cells = page.locator("aside.cell a[download^=run]").all()
     tables = report.parent.glob("tables/**/*.csv" if cells else "tables/*.csv")
@@ -133,12 +123,6 @@ def test_keyboard(page):
         assert outlined, page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
         stops.append((place, tag))
     assert stops == sorted(stops) and "SUMMARY" in dict(stops).values()
-    if page.locator(".switch").count():
-        assert "INPUT" in dict(stops).values()
-        first, second = page.locator(".switch input").all()[:2]
-        first.focus()
-        page.keyboard.press("ArrowRight")
-        assert second.is_checked()
     for fold in page.locator("summary:visible").all():
         fold.focus()
         for key in ("Enter", "Space"):

@@ -7,11 +7,14 @@ from scaling.claims.scaling import PARTS as PARTS_OF_EPOCH
 from scaling.config import stored
 from scaling.core import command_line, files
 from scaling.figures import FIGURES, scaling, style
-from scaling.report import cells, overview, page, planning, provenance, where
+from scaling.report import cells, overview, page, provenance, where
 from scaling.report.table import tables as tables_of
 from scaling.report.views import PARTS, TERMS, answered
 from scaling.report.views import missing as lacking
 from scaling.tables import schema
+
+TABLES = ("gpus", "where", "cells", "limits")
+"""Parts of the page with tables beside those of questions."""
 
 
 def draw(names: tuple[str, ...], study: schema.StudyTables, folder: Path) -> None:
@@ -42,8 +45,6 @@ def main(
     drawn = results / "figures" / study
     draw(figures, found, drawn)
     of_cells = cells.of_study(found)
-    best = planning.recommended(found, of_cells)
-    mapped = cells.map_rows(of_cells, best) if measured else {}
     logs = Path(replayed_from or "", "logs")
     topology = results / "tables/topology.txt"
     questions = answered(found, of_cells, claim.read(results / "tables/claims.json"))
@@ -52,8 +53,7 @@ def main(
         "headline": provenance.headline(found),
         "title": provenance.title(found, of_cells),
         "lead": overview.lead(found, of_cells),
-        "plan": tables_of(PARTS["gpus"], found, of_cells),
-        "lacking": lacking(of_cells, questions) if mapped else [],
+        "lacking": lacking(of_cells, questions) if measured else [],
         "terms": TERMS,
         "facts": provenance.facts(found).items(),
         "summary": provenance.summary(found, of_cells),
@@ -63,20 +63,12 @@ def main(
         "side_by_side": side_by_side,
         "replayed_from": replayed_from,
         "cards": overview.cards(found, of_cells),
-        "metrics": cells.metrics(of_cells),
-        "best": best is not None,
-        "changing": not cells.drifting(of_cells).empty,
-        "batch_sizes": sorted({size for row in mapped.values() for size in row}),
-        "map": mapped,
         "recipes": provenance.recipes(found),
         "questions": questions,
-        "verdicts": claim.SYMBOLS,
         "parts": PARTS_OF_EPOCH.values(),
         "epochs_of": where.epochs(of_cells),
-        "kernels_of": where.kernels(found),
         "timelines_of": where.timelines(of_cells, runs),
-        "shares": tables_of(PARTS["where"], found, of_cells),
-        "limits": tables_of(PARTS["limits"], found, of_cells),
+        "tables": {name: tables_of(PARTS[name], found, of_cells) for name in TABLES},
         "topology": files.read_text(topology) if topology.exists() else "",
         "config": (Path(replayed_from or "results") / stored.CONFIG).as_posix(),
         "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
@@ -86,7 +78,6 @@ def main(
             # Those of cells have a folder of their own.
             if path.read_bytes().count(b"\n") > 1 and (measured or path.parent.name == "tables")
         },
-        "sources": {name: figure.tables for name, figure in FIGURES.items()},
         "captions": {name: figure.caption for name, figure in FIGURES.items()},
         "figures": dict.fromkeys(FIGURES, "")
         | {name: page.inline_svg(drawn / f"{name}.svg") for name in figures},

@@ -94,9 +94,3 @@ def test_speedup_within_noise_is_no_headline(flagship, verdict):
     card = next(one for one in overview.cards(flagship, cells) if one.kind == "gpus")
     assert card.headline == "no difference shown"
     assert "no faster than one that these runs can show" in overview.lead(flagship, cells)
-
-
-def test_map_rates_the_shortest_epoch_best(one_seed):
-    cells = of_page.map_rows(one_seed, None)["tuned/ddp, 4 GPUs"]
-    shown, rating = cells[2048]["values"]["epoch_seconds"]
-    assert (str(shown), rating) == ("0.132", 1.0)

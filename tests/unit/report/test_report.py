@@ -38,7 +38,7 @@ def test_figure_names_its_cell_and_quantity(page):
 
 
 def test_report_parts_have_tables():
-    assert set(PARTS) == {one.name for one in QUESTIONS} | {"where", "limits", "gpus"}
+    assert set(PARTS) == {one.name for one in QUESTIONS} | {"where", "limits", "gpus", "cells"}
 
 
 def test_cell_has_records_command_and_end_of_log(page):

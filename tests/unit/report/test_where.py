@@ -4,6 +4,8 @@ import pytest
 
 from examples.stored import folder_of, study
 from scaling.report import cells, where
+from scaling.report.table import tables
+from scaling.report.views import PARTS
 
 FLAGSHIP, TUNED = study(), study("h100x2-tuned")
 
@@ -24,15 +26,15 @@ def test_epochs_of_a_scale_are_as_long_as_their_seconds():
 
 
 def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
-    group = next(one for one in where.kernels(TUNED) if one.heading.startswith("tuned, 1 × 128"))
-    rows = TUNED.step_classes.query("gpus == 1 and batch_size == 128")
-    products = next(rows[rows["kernel_class"] == "products"].itertuples())
-    assert f"{1e3 * rows['seconds'].sum():.2f} ms" in group.heading
-    (bar,) = [bar for bar in group.bars if bar.name == "products"]
-    least, rest = (part.width for part in bar.parts)
-    assert least / (least + rest) == pytest.approx(products.least_seconds / products.seconds, 0.01)
-    assert bar.total.endswith(f"{100 * products.reached:.0f} % of limit")
-    assert not where.kernels(FLAGSHIP)
+    (table,) = tables([view for view in PARTS["where"] if view.name == "kernels"], TUNED, None)
+    rows = TUNED.step_classes.query("gpus == 1 and batch_size == 128").set_index("kernel_class")
+    (printed,) = [
+        row for row in table.rows if [str(own) for own in row[:3]] == ["tuned", "1", "128"]
+    ]
+    shown = printed[table.columns.index(("products", ""))]
+    milliseconds, reached = 1e3 * rows.loc["products", "seconds"], rows.loc["products", "reached"]
+    assert float(shown.text) == pytest.approx(milliseconds, rel=0.005)
+    assert shown.detail == f"{100 * reached:.0f} %"
 
 
 def test_timeline_is_one_step_of_every_gpu():

@@ -53,33 +53,24 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
             training = look._replace(label=f"{look.label}, training", hollow=True)
             drawn.append((training, rows.assign(**alone)))
     title = f"Seconds per epoch on {fmt.gpus(known['gpus'].iloc[0])}"
-    figure, (axes,) = style.panels([title], PER_GPU)
+    figure, axes = style.panel(title, PER_GPU)
     style.lines(axes, "batch_size", "epoch_seconds", drawn, log=True)
     style.size_axis(axes, known["batch_size"])
     return figure
 
 
 def draw_speedup(study: StudyTables) -> Figure | None:
-    """Draw speedup over batch size on the most GPUs; beside it, if N varies, the best of each N."""
+    """Draw speedup over batch size on the most GPUs."""
     known = _known(study.speedup[study.speedup["gpus"] > 1], "speedup")
     if known.empty or on_cpu(study.provenance):
         return None
-    counts = sorted(known["gpus"].unique())
-    titles = [f"Speedup of an epoch on {fmt.gpus(counts[-1])}", "At the best batch size"]
-    figure, (first, *others) = style.panels(titles[: len(counts)], PER_GPU)
-    most = _by_look(study, known[known["gpus"] == counts[-1]])
-    style.lines(first, "batch_size", "speedup", most, top=1.05 * counts[-1])
-    style.guide(first, counts[-1], "ideal")
-    style.guide(first, 1, "as 1 GPU")
-    style.size_axis(first, known["batch_size"])
-    best = known.loc[known.groupby(["recipe", "strategy", "gpus"], sort=False)["speedup"].idxmax()]
-    for axes in others:
-        drawn = _by_look(study, best.sort_values("gpus", kind="stable"))
-        style.lines(axes, "gpus", "speedup", drawn, top=1.05 * counts[-1])
-        axes.plot([1, *counts], [1, *counts], **style.GUIDE)
-        axes.set_xlabel(axes.get_xlabel().replace(PER_GPU, "GPUs"))
-        style.note(axes, "dashed: ideal")
-        style.size_axis(axes, [1, *counts])
+    most = known["gpus"].max()
+    figure, axes = style.panel(f"Speedup of an epoch on {fmt.gpus(most)}", PER_GPU)
+    drawn = _by_look(study, known[known["gpus"] == most])
+    style.lines(axes, "batch_size", "speedup", drawn, top=1.05 * most)
+    style.guide(axes, most, "ideal")
+    style.guide(axes, 1, "as 1 GPU")
+    style.size_axis(axes, known["batch_size"])
     return figure
 
 
@@ -101,7 +92,7 @@ def draw_communication(study: StudyTables) -> Figure | None:
     if known.empty or on_cpu(study.provenance):
         return None
     on = f"{PER_GPU}, on {fmt.gpus(known['gpus'].max())}"
-    figure, (axes,) = style.panels(["Communication, % of training"], on)
+    figure, axes = style.panel("Communication, % of training", on)
     style.lines(axes, "batch_size", "share", _by_look(study, known))
     style.size_axis(axes, known["batch_size"])
     return figure
@@ -121,7 +112,7 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
     sent = study.costs.loc[study.costs["message_bytes"] != "", [*CELL_KEYS, "message_bytes"]]
     sizes = sent["message_bytes"].map(lambda text: np.mean([*map(int, text.split())]))
     reached = reached[reached["gpus"] == most].merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
-    figure, (axes,) = style.panels([f"All-reduce on {fmt.gpus(most)}, GB/s"], "bytes of a message")
+    figure, axes = style.panel(f"All-reduce on {fmt.gpus(most)}, GB/s", "bytes of a message")
     drawn = [(Look("alone", style.INK, ""), swept), *_by_look(study, reached)]
     style.lines(axes, "message_bytes", "rate", drawn, log=True)
     for line in axes.lines[1:]:
@@ -143,7 +134,7 @@ def draw_remedies(study: StudyTables) -> Figure | None:
     seeds = study.convergence.query("chosen == True").groupby(keys)["test_accuracy"]
     known = known.join(seeds.agg(test_accuracy_std="std", test_accuracy_count="count"), on=keys)
     groups = dict(list(_in_percent(known).groupby("remedy", sort=False)))
-    figure, (axes,) = style.panels(["Test accuracy by technique, %"], "global batch")
+    figure, axes = style.panel("Test accuracy by technique, %", "global batch")
     others = groups.keys() - named
     for name in others:
         over = groups[name][["global_batch", "percent"]].to_numpy().T
@@ -168,7 +159,7 @@ def draw_learning(study: StudyTables) -> Figure | None:
     known = _in_percent(_known(table, "test_accuracy", "global_batch"))
     if known.empty:
         return None
-    figure, (axes,) = style.panels(["Test accuracy, %"], "global batch")
+    figure, axes = style.panel("Test accuracy, %", "global batch")
     looks, drawn = style.looks(study), []
     for rows in by_configuration(known).values():
         several = rows.sort_values("gpus", kind="stable")

@@ -75,18 +75,15 @@ def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     }
 
 
-def panels(titles: Sequence[str], x: str) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its panels, one per title, one below the other."""
-    each = TOP + HEIGHT + BOTTOM
-    high = each * len(titles)
+def panel(title: str, x: str) -> tuple[Figure, Axes]:
+    """Return a figure and its axes; `x` is the label of the x axis."""
+    high = TOP + HEIGHT + BOTTOM
     figure = Figure(figsize=(WIDTH / PIXELS, high / PIXELS))
-    for at, title in enumerate(titles, 1):
-        bottom = (high - each * at + BOTTOM) / high
-        place = (LEFT / WIDTH, bottom, 1 - (LEFT + 8) / WIDTH, HEIGHT / high)
-        axes = figure.add_axes(place)
-        axes.set_title(title, x=-LEFT / (WIDTH - LEFT - 8))
-        axes.set_xlabel(x)
-    return figure, figure.axes
+    place = (LEFT / WIDTH, BOTTOM / high, 1 - (LEFT + 8) / WIDTH, HEIGHT / high)
+    axes = figure.add_axes(place)
+    axes.set_title(title, x=-LEFT / (WIDTH - LEFT - 8))
+    axes.set_xlabel(x)
+    return figure, axes
 
 
 def lines(

@@ -1,4 +1,4 @@
-"""The configurations of a study ("cells"): one table, their map on the page, and their pages."""
+"""The configurations of a study ("cells"): one table, and their pages."""
 
 import base64
 import gzip
@@ -14,8 +14,7 @@ from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.registry.entries import SYNTHETIC
-from scaling.report.quantities import on
-from scaling.report.table import Column, named, of_cell, place, printed
+from scaling.report.table import Column, cell_id, named
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
 from scaling.tables.schema import StudyTables, rows_of
@@ -23,7 +22,6 @@ from scaling.tables.work import IMPORTS_SECONDS
 
 LARGE_BYTES = 4_000
 """Larger files are compressed inside the page."""
-METRICS = named("epoch_seconds images_per_second test_accuracy peak_memory_bytes joules_per_image")
 OF_TRAININGS = named("epochs reached test_accuracy training_seconds run_seconds joules speedup")
 FACTS = named(
     "epoch_seconds training_seconds loading_share rank_step_seconds speedup efficiency"
@@ -35,7 +33,7 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     """Return one row per configuration; without accuracy if the images are random.
 
     `other_seconds` is the start-up of runs that compiled nothing if each row has such runs, else of
-    first runs, which compile.
+    first runs, which compile. `unsettled` rows still got faster or slower when measuring ended.
     """
     learned = accuracy.compare_batches(tables)
     parts = [learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]]
@@ -48,7 +46,9 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     later, first = found["startup_seconds"], found["startup_cold_seconds"]
     started = later if later[ran].notna().all() else first.fillna(later)
     return found.assign(
-        gpu_seconds=found["gpus"] * found["epoch_seconds"], other_seconds=started.where(ran)
+        gpu_seconds=found["gpus"] * found["epoch_seconds"],
+        other_seconds=started.where(ran),
+        unsettled=(found["count"] > 1) & found["drift"].notna() & ~found["settled"].eq(True),
     )
 
 
@@ -79,55 +79,6 @@ def by_status(cells: pd.DataFrame) -> str:
     """Return the numbers of configurations by status, as text: `3 ok, 2 out of memory`."""
     counts = cells["status"].value_counts(sort=False)
     return ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
-
-
-def drifting(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose epoch times were not steady when measuring ended."""
-    return cells[(cells["count"] > 1) & cells["drift"].notna() & ~cells["settled"].eq(True)]
-
-
-def unit_of(cells: pd.DataFrame) -> str:
-    """Return the unit of a batch: "images", or a command's unit; "samples" if units differ."""
-    units = cells["unit"].fillna("").replace("", "images").unique()
-    return str(units[0]) if len(units) == 1 else "samples"
-
-
-def metrics(cells: pd.DataFrame) -> dict[str, str]:
-    """Return the headings of those `METRICS` for which there are values, by name."""
-    epochs, known = set(cells["epoch"].dropna()), cells.notna().any()
-    found = {one.name: one.head for one in METRICS if known[one.name]}
-    if (unit := unit_of(cells)) != "images":
-        new = {"J an image": f"J of one of the {unit}", "images/s": f"{unit}/s"}
-        found = {name: new.get(head, head) for name, head in found.items()}
-    if "test_accuracy" in found and len(epochs) == 1:
-        found["test_accuracy"] += f" after {fmt.plural(max(epochs), 'epoch')}"
-    return found
-
-
-def cell_id(row: Any) -> str:
-    """Return an HTML id: `cell-tuned-ddp-2-512`, or `training-…` of a time-to-accuracy training."""
-    kind = "training" if hasattr(row, "target_accuracy") else "cell"
-    return "-".join([kind, *place(row).values()])
-
-
-def map_rows(cells: pd.DataFrame, best: Any | None) -> dict[str, dict[int, Any]]:
-    """Return the map's printed values and ratings (1 is best), by row name and batch size."""
-    ratings = {}
-    for name in metrics(cells):
-        more_is_better = name in ("images_per_second", "test_accuracy")
-        ratings[name] = cells[name].rank(pct=True, ascending=more_is_better).round(2)
-    drifts, rows = set(drifting(cells).index), dict[str, dict[int, Any]]()
-    for row in rows_of(cells):
-        known = [quantity for quantity in ratings if pd.notna(getattr(row, quantity))]
-        rows.setdefault(on(row), {})[int(row.batch_size)] = {
-            "id": cell_id(row),
-            "cell": of_cell(row),
-            "status": fmt.words(row.status),
-            "values": {one: (printed(row, one), ratings[one][row.Index]) for one in known},
-            "marks": ["recommended"] * bool(best and place(best) == place(row))
-            + ["changing"] * (row.Index in drifts),
-        }
-    return rows
 
 
 def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:

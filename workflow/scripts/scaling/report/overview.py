@@ -10,9 +10,9 @@ from scaling.claims.claim import label, nearest
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
-from scaling.report.cells import by_status, cell_id, drifting, fastest
+from scaling.report.cells import by_status, fastest
 from scaling.report.planning import LAB, from_the_lab, how_many_gpus, pays_from, recommended
-from scaling.report.table import Figure, fill, of_cell, printed
+from scaling.report.table import Figure, cell_id, fill, of_cell, printed
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
@@ -182,8 +182,8 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     words = "A run’s standard deviation. {} runs show differences from {} up."
     shown = " or ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
-    if changing := len(drifting(cells)):
-        text += fill(" {} had not settled (~).", fmt.plural(changing, "configuration"))
+    if changing := cells["unsettled"].sum():
+        text += fill(" {} had not settled.", fmt.plural(changing, "configuration"))
     if warnings := len(study.audit):
         text += fill(" {}.", fmt.plural(warnings, "warning"))
     return Card("sure", "How sure", Markup("<br>").join(heads), text)

@@ -93,12 +93,12 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return rows of each recipe and strategy that compare like with like; then `trainings`.
 
     On one GPU it is the b nearest to 128. Rows with that b show weak scaling, rows with that global
-    batch strong scaling and `break_even`. If the most GPUs are faster than one, a last row
+    batch strong scaling and `break_even`. If the last recipe is faster on the most GPUs, a row
     (`guess`) has twice as many, at equal efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)
-    found = [timed.iloc[:0]]
+    found, double = [timed.iloc[:0]], timed.iloc[:0]
     for own in by_configuration(timed).values():
         alone = next(rows_of(nearest(own[own["gpus"] == 1])), None)
         size = alone.batch_size if alone else 0
@@ -112,5 +112,6 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
         double[["gpus", "speedup"]] *= 2
         double["epoch_seconds"] /= 2
-        found += [same, split, double][: 3 if same["verdict"].iloc[-1] == "faster" else 2]
-    return pd.concat([*found, trainings(study).assign(status="ok", guess=False)])
+        double = double[double["verdict"] == "faster"]
+        found += [same, split]
+    return pd.concat([*found, double, trainings(study).assign(status="ok", guess=False)])

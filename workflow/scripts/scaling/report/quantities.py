@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.claim import SYMBOLS, label
 from scaling.claims.scaling import PARTS
 from scaling.core.numbers import data, gpus, percent, rate, significant, span, times, words
-from scaling.report.table import QUANTITIES, Column, OfRow
+from scaling.report.table import QUANTITIES, Column, OfRow, cell_id
 
 
 def define(**columns: Column) -> None:
@@ -25,9 +26,9 @@ def on(row: Any) -> str:
 
 
 def below(row: Any) -> str:
-    """Return seconds of communication as text: `below 0.1` if the interval starts below 0."""
+    """Return seconds of communication as text: `<0.1` if the interval starts below 0."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
-    return f"below {significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
+    return f"<{significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 
 
 def ends(row: Any) -> str:
@@ -65,11 +66,18 @@ define(
         text=lambda row: f"{row.recipe}/{row.strategy}".removesuffix("/"),
         name="recipe",
     ),
+    page=Column(
+        "configuration",
+        text=label,
+        name="recipe",
+        flags={"not settled": lambda row: row.unsettled},
+        link=cell_id,
+    ),
     configuration_on=Column("batch size per GPU", text=on, name="recipe"),
     gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
     batch_size=Column("b", whole),
     epoch_seconds=Column("epoch, s", significant),
-    training_seconds=Column("time, s", significant),
+    training_seconds=Column("training", significant),
     speedup=Column("speedup", times, attrgetter("scope"), flags=JUDGED),
     training_speedup=Column("speedup", times),
     fixed_global_batch_speedup=Column("strong speedup", times),
@@ -87,10 +95,10 @@ define(
     **{name: Column(words_of, percent) for name, words_of in PARTS.items()},
     idle_share=Column("GPU idle, in all", percent),
     power_capped_share=Column("at the power limit", percent),
-    joules_per_image=Column("J an image", significant),
-    images_per_second=Column("images/s", significant),
+    joules_per_image=Column("J a sample", significant),
+    images_per_second=Column("samples/s", significant),
     bandwidth_gb_per_s=Column("GB/s", significant),
-    link_utilization=Column("of all-reduces alone", percent, name="utilization"),
+    link_utilization=Column("share", percent, name="utilization"),
     iterations=Column("steps", count),
     message_bytes=Column("message", data),
     message_kind=Column("what", words, name="kind"),
@@ -120,5 +128,11 @@ define(
     state=Column("state", lambda state: state.replace("sprint", "burst")),
     rate=Column("rate", name="value", text=lambda row: rate(row.value, row.unit)),
     other_seconds=Column("start-up, s", significant, compiling),
+    hypothesis=Column("hypothesis", detail=attrgetter("test")),
+    verdict=Column(
+        "",
+        detail=attrgetter("sentence"),
+        text=lambda claim: f"{SYMBOLS[claim.verdict]} {claim.verdict}",
+    ),
     peak_memory_bytes=Column("peak memory", data),
 )

@@ -24,12 +24,13 @@ OfFrame = Callable[[pd.DataFrame], Markup | str]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value with HTML attributes; in a table also a second line and flags."""
+    """A printed value with HTML attributes; in a table also a second line, flags, and a link."""
 
     text: str
     attributes: Markup = field(default_factory=Markup)
     detail: str = ""
     flags: tuple[str, ...] = ()
+    link: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -56,6 +57,12 @@ def of_cell(row: Any) -> Markup:
     return Markup(' data-cell="{}"').format(printable("/".join(place(row).values())))
 
 
+def cell_id(row: Any) -> str:
+    """Return an HTML id: `cell-tuned-ddp-2-512`, or `training-…` of a time-to-accuracy training."""
+    kind = "training" if hasattr(row, "target_accuracy") else "cell"
+    return "-".join([kind, *place(row).values()])
+
+
 def place(row: Any) -> dict[str, str]:
     """Return recipe, strategy, GPUs and batch size of a row as text; missing keys are left out."""
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
@@ -78,6 +85,7 @@ class Column:
     quantity: str = ""
     text: OfRow | None = None
     flags: Mapping[str, OfRow] = field(default_factory=dict)
+    link: OfRow = lambda row: ""
 
     def cell(self, row: Any) -> Figure:
         """Return the printed value of `row`, or else its status, or a dash if the status is ok."""
@@ -90,7 +98,8 @@ class Column:
         shown = figure(text, row, self.quantity or self.name, value)
         flags = tuple(label for label, holds in self.flags.items() if holds(row))
         lines = ["" if self.text else self._ends(row), self.detail(row) if self.detail else ""]
-        return replace(shown, detail=", ".join(filter(None, lines)), flags=flags)
+        detail = ", ".join(filter(None, lines))
+        return replace(shown, detail=detail, flags=flags, link=self.link(row))
 
     def _ends(self, row: Any) -> str:
         """Return the interval of the value, or its range, as text `0.341–0.352`; "" if unknown."""

@@ -1,4 +1,4 @@
-"""Where time goes: parts of epochs as bars, kernels of a step, and one step over time."""
+"""Where time goes: parts of epochs as bars, and one step over time."""
 
 import gzip
 import json
@@ -11,11 +11,10 @@ import pandas as pd
 from scaling.claims.claim import nearest
 from scaling.claims.scaling import PARTS
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS, Cell
+from scaling.core.grid import Cell
 from scaling.figures import configuration
-from scaling.report.cells import cell_id
-from scaling.report.table import figure
-from scaling.tables.schema import StudyTables, rows_of
+from scaling.report.table import cell_id, figure
+from scaling.tables.schema import rows_of
 
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
@@ -81,30 +80,6 @@ def _epoch(row: Any, scale: float) -> Bar:
         shown = figure("", row, name, getattr(row, name))
         parts.append(Part(kind, 0, width, seconds * (width > 7), title, shown.attributes))
     return Bar(f"b = {row.batch_size:g}", parts, fmt.seconds(row.epoch_seconds), f"#{cell_id(row)}")
-
-
-def kernels(tables: StudyTables) -> list[Group]:
-    """Return bars: a step's time per kernel class, and the minimum time at the machine's peak."""
-    steps = tables.step_classes.groupby(CELL_KEYS)["seconds"].transform("sum")
-    known = tables.step_classes[tables.step_classes["seconds"] > 1e-3 * steps]
-    found, groups = [], known.groupby(CELL_KEYS, sort=False)
-    cell: Any
-    for cell, rows in groups:
-        recipe, strategy, gpus, batch = cell
-        scale, bars = 0.5 * FULL / rows["seconds"].max(), []
-        for row in rows_of(rows):
-            least, width = (round(scale * own, 2) for own in (row.least_seconds, row.seconds))
-            kind = IDLE if row.kernel_class == "idle" else COMPUTING
-            shown = figure("", row, f"{row.kernel_class} of a step", row.seconds)
-            drawn = [Part(1, 0, least), Part(kind, 0, width - least, "", "", shown.attributes)]
-            reached = "" if pd.isna(row.reached) else f", {fmt.percent(row.reached)} of limit"
-            total = f"{fmt.significant(1e3 * row.seconds)} ms{reached}"
-            name = row.kernel_class.replace("communication", "messages, waits for ranks")
-            bars.append(Bar(name, drawn, total))
-        step = fmt.significant(1e3 * rows["seconds"].sum())
-        name = f"{configuration(recipe, strategy)}, {gpus:g} × {batch:g}: {step} ms"
-        found.append(Group(name, bars))
-    return found
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:

@@ -1,16 +1,28 @@
 """Sections of a study's page: each question of the lab with its answer, claims and tables."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from scaling.claims.claim import Findings
-from scaling.report.table import tables
+from scaling.report.table import View, tables
 from scaling.report.views import ranks_int8, scaling
 from scaling.tables.schema import StudyTables
 
 PARTS = scaling.TABLES | ranks_int8.TABLES
 """Tables of each part of the page, in order."""
+
+
+CLAIMS = View(
+    "claims",
+    "What was expected, and what was measured",
+    "hypothesis",
+    "verdict",
+    pd.DataFrame,
+    across="configuration",
+    heading=lambda name: name or "study",
+)
 
 
 class Question(NamedTuple):
@@ -59,8 +71,10 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
         answer = findings.answers.get(question.name)
         claims = [one for one in findings.claims if one.question.startswith(question.name)]
         shown = tables(PARTS[question.name], study, cells) if answer else []
+        view = replace(CLAIMS, name=f"{question.name}-claims")
+        expected = tables([view] * bool(claims), claims)
         found = {"question": question, "answer": answer, "claims": claims}
-        made.append(found | {"tables": shown[:1], "more": shown[1:]})
+        made.append(found | {"tables": shown[:1], "more": expected + shown[1:]})
     return made
 
 
@@ -69,7 +83,7 @@ def missing(cells: pd.DataFrame, questions: list[dict[str, Any]]) -> list[tuple[
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
     return [
-        (f"{claim.question}: {one['question'].title}", claim.sentence)
+        (f"{claim.question}: {one['question'].title}", claim.sentence.replace("`", ""))
         for one in questions
         for claim in one["claims"]
         if claim.verdict == "not measured"

@@ -19,6 +19,12 @@ MESSAGES = ["exposed_share", "waiting_share"]
 CELL = "configuration gpus batch_size"
 ON = "configuration_on"
 define(
+    kernels=Column(
+        "",
+        detail=lambda row: "" if pd.isna(row.reached) else percent(row.reached),
+        name="kernel_class",
+        text=lambda row: significant(1e3 * row.seconds),
+    ),
     technique=Column("technique", words, attrgetter("options"), "remedy"),
     technique_accuracy=Column(
         "",
@@ -41,9 +47,14 @@ def noted(cells: pd.DataFrame) -> Markup:
 
 
 def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the `rows` with a b that ran on the fewest GPUs; none if `column` has no value."""
-    sizes = cells.loc[cells["gpus"] == cells["gpus"].min(), "batch_size"]
-    return rows[rows["batch_size"].isin(sizes) & rows[column].notna().any()]
+    """Return the `rows` with a b that ran on the fewest GPUs; none if `column` has no value.
+
+    Speedups of one GPU are left out: they are 1.
+    """
+    fewest = cells["gpus"] == cells["gpus"].min()
+    known = rows["batch_size"].isin(cells.loc[fewest, "batch_size"]) & rows[column].notna().any()
+    ratios = rows.columns.intersection(["speedup", "training_speedup"])
+    return rows.assign(**rows[ratios].where(rows["gpus"] > 1))[known]
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
@@ -124,7 +135,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
 
 
-TRAINING = "Time: of training alone, on batches that are in memory already."
+TRAINING = "Training: without data loading, on batches that are in memory already."
 TABLES = {
     "gpus": [
         View(
@@ -140,7 +151,7 @@ TABLES = {
     "Q1": [
         View(
             "epoch-time",
-            "One epoch on one GPU",
+            "One epoch on one GPU, seconds",
             "batch_size",
             "training_seconds epoch_seconds loading_share",
             lambda _, cells: cells[cells["gpus"] == cells["gpus"].min()],
@@ -183,7 +194,8 @@ TABLES = {
     "Q3.2": [
         View(
             "bandwidth-by-batch",
-            "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages",
+            "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages; "
+            "share of that of standalone all-reduces",
             ON,
             "bandwidth_gb_per_s link_utilization",
             lambda study, cells: in_grid(study.bandwidth, cells, "bandwidth_gb_per_s"),
@@ -224,8 +236,27 @@ TABLES = {
             "Where an epoch goes",
             CELL,
             f"flops_per_second_per_gpu {' '.join(PARTS)} idle_share power_capped_share"
-            " joules_per_image money_per_epoch rank_step_seconds",
+            " money_per_epoch rank_step_seconds",
             lambda _, cells: cells[cells["status"] == "ok"],
+        ),
+        View(
+            "kernels",
+            "Kernels of a step, ms, and what they reach of their limit: the measured peak of "
+            "products, the bandwidth of copies",
+            CELL,
+            "kernels",
+            lambda study, _: study.step_classes,
+            across="kernel_class",
+            heading=lambda name: name.replace("communication", "messages, waits for ranks"),
+        ),
+    ],
+    "cells": [
+        View(
+            "every-configuration",
+            "Every configuration",
+            "page",
+            "epoch_seconds images_per_second test_accuracy peak_memory_bytes joules_per_image",
+            lambda _, cells: cells,
         )
     ],
     "limits": [
