@@ -4,13 +4,11 @@ import hashlib
 import os
 import platform
 import re
-import runpy
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
@@ -29,8 +27,8 @@ PLACES = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
 )
 """Matches names of environment variables with locations, which do not affect measurements."""
-TURING, AMPERE = (7, 5), (8, 0)
-"""Minimum GPU compute capabilities: TURING for CUDA 13, AMPERE for TF32 and bf16."""
+AMPERE = (8, 0)
+"""Minimum compute capability of a GPU for TF32 and bf16."""
 
 
 def now() -> str:
@@ -173,11 +171,6 @@ def resolve_device(requested: Device) -> Device:
     if requested == "cpu":
         return "cpu"
     if visible_gpus():
-        built = torch_build()
-        cuda = built.get("cuda") or ""
-        if cuda >= "13" and (old := older_gpu(TURING)):
-            needs = f"{old}, and CUDA {cuda} of PyTorch {built['__version__']} begins at 7.5"
-            raise UserError(f"{needs}: leave it out of CUDA_VISIBLE_DEVICES")
         return "cuda"
     if given := slurm_gpus():
         none = f"Slurm gave this job GPUs ({given[0]}) and none of them is visible here"
@@ -186,13 +179,6 @@ def resolve_device(requested: Device) -> Device:
         none = "device is cuda, but no GPU is visible (nvidia-smi, CUDA_VISIBLE_DEVICES)"
         raise UserError(f"{none}: run on a machine with one, or set device to cpu")
     return "cpu"
-
-
-def torch_build() -> dict[str, Any]:
-    """Return the variables of torch/version.py, read without importing torch; {} without torch."""
-    spec = find_spec("torch")
-    there = spec and spec.origin
-    return runpy.run_path(str(Path(there).with_name("version.py"))) if there else {}
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
