@@ -1,12 +1,10 @@
 """Pack the study in results/: its configuration and raw records, without weights."""
 
-import re
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.config.keys import NAME
 from scaling.config.stored import CONFIG, MANIFEST, read_config
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
@@ -66,8 +64,6 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
 @command_line.script
 def main(study: str, force: bool = False) -> None:
     """Pack the study named `study`; `force` replaces a stored study that differs."""
-    if not re.fullmatch(NAME, study):
-        raise UserError(f"study {study!r} is no name (allowed: letters, digits, _, . and -)")
     config = read_config(RESULTS / CONFIG)
     if (there := config["study"]) != study:
         raise UserError(f"{RESULTS} holds the study {there}, not {study!r}: pack it by that name")

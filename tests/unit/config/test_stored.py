@@ -45,16 +45,10 @@ def test_packed_study_has_records_logs_and_traces(folder, capsys):
     stored.check(STUDY, CONFIG)
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        *((name, "is no name") for name in ("../../x", "..", "", "a/b", "--help", "cpu\n")),
-        ("yours", "results holds the study cpu, not 'yours'"),
-    ],
-)
-def test_study_is_packed_by_its_name_below_studies(folder, name, told):
+@pytest.mark.parametrize("name", ["../../x", "..", "", "--help", "cpu\n", "yours"])
+def test_study_is_packed_by_its_name_below_studies(folder, name):
     before = {*folder.parent.iterdir(), *folder.rglob("*")}
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=r"results holds the study cpu, not "):
         study_pack.main([f"--study={name}", "--force=True"])
     assert {*folder.parent.iterdir(), *folder.rglob("*")} == before
 
