@@ -10,6 +10,7 @@ from typing import Any
 from scaling.config import stored
 from scaling.core import code_digest, grid
 from scaling.core.training_options import Limits, Options
+from scaling.launch.measure import Measurement
 from scaling.registry.engine import measuring_code
 from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
@@ -95,7 +96,7 @@ class Jobs:
             found["time_limit_seconds"] = max(found["time_limit_seconds"], SHORTEST_LIMIT)
         return found
 
-    def job(self, name: str, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
+    def job(self, name: str, kind: type[Measurement], *sections: str) -> dict[str, Any]:
         """Return a rule's parameters `job` and `files`, which are functions that Snakemake calls.
 
         Each returns a JSON object of one key, `name`: with options in `job`, with paths in `files`.
@@ -104,9 +105,8 @@ class Jobs:
 
         def job(wildcards: Any) -> str:
             gpus = self.gpus(wildcards)
-            given = {"gpus": gpus, "nodes": self.nodes(gpus)}
-            known = {key: given[key] for key in given if key in kind.model_fields}
-            return as_json(**{name: self.options(kind, *sections, **known | own)})
+            placed = {"gpus": gpus, "nodes": self.nodes(gpus)}
+            return as_json(**{name: self.options(kind, *sections, **placed)})
 
         def files(wildcards: Any, input: Any, output: Any) -> str:
             given = {**input, "output": output[0]}

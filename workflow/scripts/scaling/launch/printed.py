@@ -7,12 +7,11 @@ An epoch, or a `step` in it, is a JSON object anywhere in a line: `{"epoch": 2, 
 import json
 import math
 import re
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from io import TextIOWrapper
-from queue import SimpleQueue
 from typing import IO, Annotated, Any
 
 import pandas as pd
@@ -70,21 +69,13 @@ class Output:
 
     def read(self, stream: IO[bytes]) -> None:
         """Copy `stream` to the log and collect its lines. A line's time is when it was complete."""
-        text, lines = TextIOWrapper(stream, errors="replace", newline=""), SimpleQueue[Any]()
-        keeper = threading.Thread(target=self._keep, args=[lines])
-        keeper.start()
-        while line := text.readline(LONGEST_READ):
-            lines.put((self.seconds(), line))
-        lines.put((self.seconds(), ""))
-        keeper.join()
-
-    def _keep(self, lines: "SimpleQueue[tuple[float, str]]") -> None:
-        now, line = lines.get()
-        while line:
-            self.last = now
-            self._line(now, line)
-            now, line = lines.get()
-        self._line(now, line)
+        text = TextIOWrapper(stream, errors="replace", newline="")
+        # In a thread of its own, so that slow processing of a line delays no time of the next.
+        with ThreadPoolExecutor(1) as keeper:
+            while line := text.readline(LONGEST_READ):
+                self.last = self.seconds()
+                keeper.submit(self._line, self.last, line)
+            keeper.submit(self._line, self.last, "")
 
     def _line(self, now: float, line: str) -> None:
         """Read a line; print it, unless a carriage return ends it and the next line replaces it."""
