@@ -36,8 +36,8 @@ def main(
 ) -> None:
     """Draw `figures`, and write report.html and answers.md, in the folder `results`.
 
-    They show `tables`, the records in the folder `runs`, and claims and topology in `results`. The
-    page's top says whether cells ran `side_by_side`.
+    The page shows `tables`, records in the folder `runs`, and the claims in `results`. Its top says
+    whether configurations ran `side_by_side`, and from which study it is `replayed_from`.
     """
     found = schema.read_study(study, tables, manifest)
     missing = [*map(claim.label, schema.rows_of(found.timing.query("status == 'missing'")))]

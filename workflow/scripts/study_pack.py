@@ -41,10 +41,10 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
-    """Copy the files `found` into `folder`, of logs the ends.
+    """Copy the files `found` into `folder`; of each log, only the end is copied.
 
-    UserError if `folder` has a study, unless `force`, which replaces it. Other files of the folder
-    are kept.
+    UserError if `folder` already contains a study. `force` replaces that study instead. Other files
+    of the folder are kept.
     """
     there = stored.own_files(folder)
     if there and not force:
@@ -63,7 +63,7 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
 
 @command_line.script
 def main(study: str, force: bool = False) -> None:
-    """Pack the study named `study`; `force` replaces a stored study that differs."""
+    """Pack the study named `study`; `force` replaces a stored study of this name."""
     config = read_config(RESULTS / CONFIG)
     if (there := config["study"]) != study:
         raise UserError(f"{RESULTS} holds the study {there}, not {study!r}: pack it by that name")

@@ -39,9 +39,9 @@ RESULTS = {
 
 
 def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]]:
-    """Return a row per known value: configuration, quantity, value, 95 % interval and unit.
+    """Return a row for each known value: configuration, quantity, value, 95 % interval and unit.
 
-    Loss and accuracy are means over seeds; they are left out if not `learned` (random images).
+    Loss and accuracy are means over seeds. They are left out if `learned` is false.
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
     found = {**tables.found, "learning": accuracy.means(tables) if learned else pd.DataFrame()}
@@ -88,9 +88,10 @@ def of_runs(
 def main(
     config: dict[str, Any], tables: Path, records: dict[str, tuple[Path, ...]], runs: Path | None
 ) -> None:
-    """Write the tables of the grid, from the folder `runs`, and of all other `records`, by kind.
+    """Write all tables into the folder `tables`.
 
-    `config` has the keys of the study. Accuracy on synthetic images is not judged.
+    `config` is the study's configuration. `runs` is the folder of the grid's records, or null.
+    `records` maps each other kind to its files. Accuracy on synthetic images is not judged.
     """
     study, learned = config["study"], config["dataset"]["source"] != SYNTHETIC.name
     read: dict[str, list[Any]]

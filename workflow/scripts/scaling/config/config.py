@@ -49,10 +49,10 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any
 
 
 def requested(config: dict[str, Any]) -> Configuration:
-    """Return the configuration with all defaults, and only the recipes that some part uses.
+    """Return the configuration with all defaults, but only the recipes that a part uses.
 
-    If no part uses the grid, its `gpus` become those of the parts that train. UserError for wrong
-    keys and types.
+    If no part uses the grid, `grid.gpus` become the numbers of GPUs of the time-to-accuracy
+    trainings, or [1]. UserError for wrong keys and types.
     """
     known = Configuration.of(config)
     requests = dict.fromkeys(known.grid.recipes, "grid.recipes")

@@ -129,7 +129,7 @@ def has_runs(records: Path, repeat: str) -> bool:
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
-    """Return the paths of logs and traces that a stored study may have, with their most bytes."""
+    """Map the path of each log and trace that a stored study may have to its maximum bytes."""
     runs = grid.of(config)
     logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}

@@ -16,9 +16,9 @@ from scaling.core.section import key_name, sentence
 
 
 def script(*functions: Callable[..., None]) -> Callable[..., None]:
-    """Return the `main` of a script: it reads its arguments, and calls the function that has them.
+    """Return a script's `main`, which reads arguments and calls the function that takes them.
 
-    It runs at once if its file was started as a script.
+    If the file was started as a script, `main` is called at once.
     """
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
@@ -34,7 +34,8 @@ def script(*functions: Callable[..., None]) -> Callable[..., None]:
 def text(function: Callable[..., None], words: list[str] | None) -> str:
     """Return the arguments `words` as one JSON object.
 
-    They are JSON objects and JSON files, which are merged, or options such as `--name value`.
+    `words` are JSON objects and paths of JSON files, which are merged, or options such as
+    `--name value`.
     """
     words = sys.argv[1:] if words is None else words
     if words and all(word.startswith("{") or word.endswith(".json") for word in words):

@@ -81,9 +81,9 @@ def describe_process(device: Any) -> dict[str, Any]:
 def completed(
     before: dict[str, Any], gpus: Sequence[str] = (), starts: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return the environment `before` with the end time, the leased `gpus` and what ranks report.
+    """Return the environment `before` with the end time, the leased `gpus` and the ranks' hosts.
 
-    `starts` has the first report of each rank.
+    `starts` contains the first report of each rank.
     """
     found = before | leased_gpus(gpus)
     if starts:

@@ -8,11 +8,9 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeVar
 
 import psutil
 
-Main = TypeVar("Main", bound=Callable[[], None])
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
 """Environment variable with Snakemake's process id, or "". A script ends with that process."""
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -42,7 +40,7 @@ def refused() -> Iterator[None]:
         sys.exit(error.status)
 
 
-def program(main: Main) -> Main:
+def program(main: Callable[..., None]) -> Callable[..., None]:
     """Call `main` if its file was started as a script; return it unchanged."""
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):

@@ -100,9 +100,9 @@ def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
     """Return the configuration that the grid lacks for strong scaling, as [(GPUs, batch size)].
 
-    Strong scaling compares a global batch on one GPU and on several. The configuration is on the
-    most GPUs, and its global batch is the one nearest to 128 that they can share. The list is
-    empty if the grid has such a pair, or cannot have one.
+    Strong scaling compares the same global batch on one GPU and on several. The configuration uses
+    the most GPUs, and the global batch nearest to 128 that they can divide evenly. The list is
+    empty if the grid already has such a pair, or cannot have one.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

@@ -29,10 +29,10 @@ class Difference:
 
 
 def difference(*samples: Sequence[float]) -> Difference:
-    """Return the mean of the second sample minus that of the first; of one sample, its mean.
+    """Return the mean of the second sample minus the mean of the first. One sample gives its mean.
 
-    Samples are independent: with equal seeds, recipes still draw different crops. The interval is
-    NaN if a sample has fewer than 2 values, or if two samples have no variance.
+    Samples count as independent, because recipes draw different crops even with equal seeds. The
+    interval is NaN if a sample has fewer than 2 values, or if two samples have no variance.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
     sizes, off = list(map(len, samples)), math.nan
@@ -58,10 +58,11 @@ def margin(spreads: Any, sizes: Any) -> Any:
 
 
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
-    """Return by what fraction the last third is slower than the first, and whether this is steady.
+    """Return the slowdown from the first to the last third of epochs, and whether it is steady.
 
-    Times are steady if the slowdown is at most `STEADY` or the median difference of consecutive
-    epochs (von Neumann et al. 1941). Fewer than 3 epochs give NaN and False.
+    The slowdown is a fraction. It is steady if it is at most `STEADY`, or at most the median
+    difference of consecutive epochs (von Neumann et al. 1941). Fewer than 3 epochs give NaN and
+    False.
     """
     if len(seconds) < 3:
         return math.nan, False
@@ -72,7 +73,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `drift` and `settled` of the measured epochs. An epoch has its slowest rank's time."""
+    """Return `drift` and `settled` of the measured epochs. The slowest rank's time counts."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

@@ -99,7 +99,7 @@ class Registry(Generic[Entry]):
         return name
 
     def modules(self, name: str) -> list[str | Path]:
-        """Return the modules that an entry refers to, and first the file of a plug-in."""
+        """Return the modules that an entry refers to. The file of a plug-in comes first."""
         entry = self.find(name)
         place = [path for path, added in plugin_entries().items() if added is entry]
         referred = [value for value in vars(entry).values() if isinstance(value, Reference)]
