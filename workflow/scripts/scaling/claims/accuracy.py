@@ -1,4 +1,4 @@
-"""Question 4: how much accuracy large batches cost after equal epochs, and what helps."""
+"""Question 4: accuracy that large batches lose after the same number of epochs, and what helps."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from scaling.tables import accuracy as learning
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 OTHER_UPDATES = "muon |lars "
-"""Pattern of options that replace SGD as the optimizer."""
+"""Regular expression for options that replace SGD as the optimizer."""
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Return the answer to Q4, accuracy of the best techniques or largest batch, and claims."""
+    """Return the answer to Q4: accuracy of the best techniques, or else of the largest batch."""
     claims = _of_cells(tables)
     text = _best_techniques(tables.remedies)
     if claims and not text:
@@ -27,7 +27,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
-    """Return a sentence on SGD at the smallest batch, and the best technique at larger ones."""
+    """Return a sentence on accuracy: SGD at the smallest batch, best techniques at larger ones."""
     small, *larger = sorted(set(table["global_batch"])) or [0]
     sgd = best(table, small, sgd=True)
     found = [row for batch in larger if (row := best(table, batch))]
@@ -45,7 +45,7 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row with the best validation accuracy at a batch, or None.
 
-    Rows are left out if a seed diverged or if their number of epochs differs from the reference's.
+    Rows are left out if a seed diverged, or if their number of epochs is not that of the reference.
     If `sgd`, rows with the options `OTHER_UPDATES` are left out, too.
     """
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
@@ -114,10 +114,11 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 
 
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
-    """Return a claim of non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005).
+    """Return the claim that the best technique at `batch` is not worse than that at `reference`.
 
-    A best learning rate at the end of its sweep could be improved. If it is the technique's, the
-    claim is not refuted; if it is the reference's, the claim is not supported.
+    The test is for non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005). A best
+    learning rate at the end of its sweep could be improved: at `batch`, the claim is then not
+    refuted; at `reference`, it is not supported.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))

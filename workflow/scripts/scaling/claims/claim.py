@@ -31,7 +31,7 @@ HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "uncl
 
 @dataclass(frozen=True)
 class Claim:
-    """A `verdict` on a hypothesis for one configuration, or what to measure to get one."""
+    """A verdict on a hypothesis for one configuration. `sentence` has values or what to measure."""
 
     id: str
     question: str
@@ -45,7 +45,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A statement expected to hold, its test, and what decides an unclear verdict (`more`)."""
+    """A statement expected to hold, its test, and what to add if a verdict is unclear (`more`)."""
 
     kind: str
     sentence: str
@@ -153,7 +153,7 @@ def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def nearest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return `table` sorted by the distance of each batch size from 128, as a factor."""
+    """Return `table` sorted by the factor between batch size and 128, the nearest to 128 first."""
     factors = np.log(table["batch_size"].astype(float) / REFERENCE_BATCH).abs()
     return table.loc[factors.sort_values(kind="stable").index]
 

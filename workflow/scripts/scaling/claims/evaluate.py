@@ -17,11 +17,11 @@ ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
     "Q7": ranks_int8.replicas,
     "B": ranks_int8.int8,
 }
-"""Maps each question to the function that answers it; without data, a claim says what to add."""
+"""Maps each question to the function that answers it. Without data, its claim says what to add."""
 
 
 def evaluate(tables: StudyTables, learned: bool = True) -> Findings:
-    """Return a study's answers and claims, without those of Q4 if not `learned` (random images)."""
+    """Return a study's answers and claims. If not `learned` (random images), Q4 is left out."""
     found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
     answers = {name: answer.text for name, answer in found.items() if answer.text}
     return Findings(tables.study, answers, [one for own in found.values() for one in own.claims])

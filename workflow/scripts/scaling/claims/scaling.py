@@ -34,7 +34,7 @@ FITS = 0.05
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Return the answer to Q1, a step's time or throughput per recipe, and claims."""
+    """Return the answer to Q1: a model of a step's time, or else the throughput, of each recipe."""
     shares = tables.utilization[[*CELL_KEYS, "loading_share"]]
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1")
     times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
@@ -103,7 +103,7 @@ FASTER = Hypothesis(
 
 
 def speedups(tables: StudyTables) -> Answer:
-    """Return the answer to Q2, speedups on the most GPUs, and a claim per recipe and strategy."""
+    """Return the answer to Q2: speedups on the most GPUs, with a claim per recipe and strategy."""
     known = tables.speedup[tables.speedup["gpus"] > 1].dropna(subset="speedup")
     claims = [_faster(name, most_gpus(own)) for name, own in by_configuration(known).items()]
     notes = tables.speedup.loc[tables.speedup["gpus"] > 1, "note"]
@@ -190,7 +190,7 @@ BANDWIDTH = Hypothesis(
 
 
 def parts(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.1, an epoch's largest part, and claims for the most GPUs."""
+    """Return the answer to Q3.1: exposed messages, and an epoch's largest part, on several GPUs."""
     table = tables.utilization[tables.utilization["gpus"] > 1]
     known = measured(table, "waiting_share").dropna(subset="slower_share")
     claims = [_computing(name, most_gpus(own)) for name, own in by_configuration(known).items()]
@@ -199,7 +199,7 @@ def parts(tables: StudyTables) -> Answer:
 
 
 def _largest(table: pd.DataFrame) -> str | None:
-    """Return sentences for each recipe and strategy: exposed messages, an epoch's largest part."""
+    """Return a sentence per recipe and strategy: exposed messages, and an epoch's largest part."""
     texts: list[str] = []
     for name, rows in by_configuration(table.dropna(subset="waiting_share")).items():
         median = rows[list(PARTS)].median()
@@ -225,7 +225,7 @@ def _computing(name: str, shares: pd.DataFrame) -> Claim:
 
 
 def bandwidth(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.2, the range of shares of standalone bandwidth, and claims."""
+    """Return the answer to Q3.2: bandwidth of gradients, as a share of standalone all-reduces."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
     if known.empty:
         add = NO_PEAK if len(tables.bandwidth) else "Add 2 or more to `grid.gpus`."

@@ -30,7 +30,7 @@ FIGURES = {
 }
 PALETTE = ["#1f2428", "#0063a8", "#c24f00", "#b0568f", "#008a50", "#5b4bb0", "#00808a", "#b3261e"]
 PALETTE += ["#7a5c00", "#8a4b2a", "#4d7c0f"]
-"""Printed colours of a study's configurations; CSS variables of the page: `colour-1` and so on."""
+"""Colours of configurations in figures: on the page, the CSS variables `colour-1` and so on."""
 
 
 def configuration(recipe: str, strategy: str) -> str:

@@ -75,7 +75,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 
 def exchange(study: StudyTables) -> pd.DataFrame:
-    """Return communication.csv with `exchange_seconds`: the delay, or else exposed messages."""
+    """Return communication.csv with column `exchange_seconds`: the delay, else exposed messages."""
     known = study.communication
     for end in ENDS:
         alone = known[f"exposed_seconds{end}"].where(known["delay_seconds"].isna())
@@ -214,12 +214,12 @@ def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _power(share: float, _: object) -> str:
-    """Return a power of ten as text: `10⁻³`."""
+    """Return the power of ten nearest to `share` as text: `10⁻³`."""
     return "10" + str(round(np.log10(share))).translate(RAISED)
 
 
 def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.DataFrame:
-    """Return rows with a value in `column`, sorted by `over`; none if `over` has a single value."""
+    """Return rows with a value in `column`, sorted by `over`; none if all have the same `over`."""
     known = table[table[column].notna()].sort_values(over, kind="stable")
     return known if known[over].nunique() > 1 else known.iloc[:0]
 

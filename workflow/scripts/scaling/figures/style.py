@@ -39,7 +39,7 @@ EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 _IDS = re.compile(
     r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
 )
-"""Matches ids in SVG that nothing refers to; two figures on a page would have them twice."""
+"""Matches ids in SVG that nothing refers to. They would occur twice on a page with two figures."""
 
 
 class Look(NamedTuple):
@@ -97,8 +97,8 @@ def lines(
 ) -> None:
     """Draw a line of `column` over `x` for each (look, rows), with error bars and a label.
 
-    Bars reach from columns `…_low` to `…_high`. They extend the y axis by half at most, and are cut
-    at its ends. The axis includes `top`.
+    Bars reach from columns `…_low` to `…_high`. They extend the y axis by half of its range at
+    most, and are cut at its ends. The axis includes `top`.
     """
     drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
     values, notes = list[pd.DataFrame](), set[str]()

@@ -32,8 +32,8 @@ FACTS = named(
 def of_study(tables: StudyTables) -> pd.DataFrame:
     """Return one row per configuration; without accuracy if the images are random.
 
-    `other_seconds` is the start-up of runs that compiled nothing if each row has such runs, else of
-    first runs, which compile. `unsettled` rows still got faster or slower when measuring ended.
+    `other_seconds` is the start-up without compilation, if every row has such a run, or else that
+    of first runs, which compile. `unsettled` is whether epoch times still changed at the end.
     """
     learned = accuracy.compare_batches(tables)
     parts = [learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]]
@@ -55,7 +55,7 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 def fastest(cells: pd.DataFrame) -> Any | None:
     """Return the row with the shortest epoch; for commands that print samples, the highest rate.
 
-    Whole runs shorter than `IMPORTS_SECONDS` are not considered. None if no row is left.
+    Whole runs that took less than `IMPORTS_SECONDS` are left out. None if no row is left.
     """
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
@@ -82,7 +82,7 @@ def by_status(cells: pd.DataFrame) -> str:
 
 
 def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
-    """Return one page per configuration and training."""
+    """Return the contents of a page for each configuration and each time-to-accuracy training."""
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = []
     for row in rows_of(cells):

@@ -190,7 +190,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
 
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on what to run and what limits it, or else on the fastest row's limit."""
+    """Return [a card] on the recommended row and its bottleneck, or the fastest row's; or []."""
     best: Any = recommended(study, cells)
     head = fill("Train {}", _named(best)) if best else Markup("")
     if hasattr(best, "target_accuracy"):

@@ -18,8 +18,9 @@ ENDS = ("", "_low", "_high")
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the row to recommend; None on a CPU, or if there is none.
 
-    It is the training to an accuracy with the shortest whole run, if 2 or more seeds all reached
-    it. Otherwise it is the fastest that `learned`, of those with several seeds if there are any.
+    This is the time-to-accuracy training with the shortest whole run, of those with 2 or more seeds
+    that all reached the accuracy. Otherwise it is the fastest row for which `learned` is true, if
+    possible of rows with several seeds.
     """
     if on_cpu(study.provenance):
         return None
@@ -35,7 +36,7 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return the time-to-accuracy trainings, with seconds and joules of an epoch.
 
-    `break_even` compares whole runs with those on the fewest GPUs.
+    Column `break_even` compares a whole run with that on the fewest GPUs.
     """
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
@@ -55,7 +56,7 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 def break_even(one: Any, many: Any) -> float:
     """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does.
 
-    A run takes its epochs and `other_seconds`, for example its start-up.
+    The time of a run is the time of its epochs plus `other_seconds`, such as start-up.
     """
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.other_seconds - one.other_seconds
@@ -72,7 +73,7 @@ def pays_from(cells: pd.DataFrame, best: Any) -> float:
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
     """Return epoch times (s) of `LAB` and the fastest other recipe on one GPU, b = 128, by machine.
 
-    `factor` is their ratio, and `training` is the ratio of training times.
+    `factor` is the ratio of epoch times, and `training` is the ratio of training times.
     """
     runs = study.provenance
     runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]
@@ -90,11 +91,11 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of each recipe and strategy that compare like with like; then `trainings`.
+    """Return rows that compare numbers of GPUs, by recipe and strategy; then `trainings`.
 
-    On one GPU it is the b nearest to 128. Rows with that b show weak scaling, rows with that global
-    batch strong scaling and `break_even`. If the last recipe is faster on the most GPUs, a row
-    (`guess`) has twice as many, at equal efficiency and cost.
+    The reference is one GPU at the b nearest to 128. Rows with this b show weak scaling; rows with
+    this global batch show strong scaling, and have `break_even`. If the last recipe is faster on
+    the most GPUs, a row (`guess`) has twice as many, at equal efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)

@@ -38,7 +38,7 @@ def ends(row: Any) -> str:
 
 
 def compiling(row: Any) -> str:
-    """Return whether the start-up of a row compiles, as text; "" if no run compiled."""
+    """Return `compiles`, or the start-up (s) that does: `compiling: 40`; "" if no run compiled."""
     first = row.startup_cold_seconds
     unless = "compiles" if first == row.other_seconds else f"compiling: {significant(first)}"
     return "" if pd.isna(first) or pd.isna(row.other_seconds) else unless
@@ -58,7 +58,7 @@ JUDGED: dict[str, OfRow] = {
     "unclear": lambda row: getattr(row, "verdict", "") == "unclear",
     "same": lambda row: getattr(row, "verdict", "") == "same",
 }
-"""Flags of a ratio whose interval includes 1."""
+"""Flags of a ratio whose interval includes 1, each with a function that tests a row."""
 
 define(
     configuration=Column(

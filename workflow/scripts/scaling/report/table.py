@@ -24,7 +24,7 @@ OfFrame = Callable[[pd.DataFrame], Markup | str]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value with HTML attributes; in a table also a second line, flags, and a link."""
+    """A printed value with HTML attributes and, in a table, a second line, flags and a link."""
 
     text: str
     attributes: Markup = field(default_factory=Markup)
@@ -45,7 +45,7 @@ def fill(pattern: str, *values: object) -> Markup:
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return a `Figure` of `text`; attributes name configuration and quantity of a number."""
+    """Return a `Figure` of `text`. For a number, attributes name its configuration and quantity."""
     if isinstance(value, bool) or not isinstance(value, Real) or not place(row):
         return Figure(text)
     attributes = Markup('{} data-quantity="{}" data-value="{:.5g}"')
@@ -73,9 +73,9 @@ def place(row: Any) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `write` formats a row's value `name` and, below, the value's interval.
+    """A column of a table. `write` formats the value `name` of a row, and its interval below it.
 
-    `text` formats the row instead, without interval. `detail` adds to the second line.
+    If `text` is given, it formats the row, without interval. `detail` adds to the second line.
     """
 
     head: str
@@ -111,7 +111,7 @@ class Column:
 
 
 QUANTITIES: dict[str, Column] = {}
-"""Columns by quantity. `name` is the frame's column to print; "" means that of the quantity."""
+"""Maps each quantity to the `Column` that prints it. `Column.name` is the data frame's column."""
 
 
 def named(names: str) -> list[Column]:
@@ -198,7 +198,7 @@ class View:
 
 
 def _cells(row: Any, columns: list[Column]) -> list[Figure]:
-    """Return the printed cells of a row; a status that all of them show is printed once."""
+    """Return the printed cells of a row. If all of them show its status, it is printed once."""
     cells = [column.cell(row) for column in columns]
     alone = {cell.text for cell in cells} == {fmt.words(getattr(row, "status", ""))}
     return [cells[0], *([Figure("")] * (len(cells) - 1))] if alone else cells

@@ -83,7 +83,7 @@ def _epoch(row: Any, scale: float) -> Bar:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return bars of a traced step per recipe and strategy: most GPUs, the b nearest to 128."""
+    """Return bars of a traced step for each recipe and strategy: most GPUs, b nearest to 128."""
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     for row in rows_of(nearest(cells).sort_values("gpus", ascending=False, kind="stable")):
         name = configuration(row.recipe, row.strategy)

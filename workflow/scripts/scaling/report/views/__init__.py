@@ -26,7 +26,7 @@ CLAIMS = View(
 
 
 class Question(NamedTuple):
-    """A question of the lab: its number, with which its claims begin, its title and figures."""
+    """A question of the lab: `name` is its number, with which its claims begin; title; figures."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Tables about ranks (Q5 to Q7) and int8 quantization (Part B), whose steps are the lab's."""
+"""Tables about ranks (Q5 to Q7) and about the lab's steps of int8 quantization (Part B)."""
 
 from functools import partial
 from typing import Any
@@ -93,7 +93,7 @@ def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per buffer mode: whether parameters of ranks are equal, drift of variances."""
+    """Return a row per buffer mode: whether ranks have equal parameters, and drift of variances."""
     modes = study.buffers.groupby("buffers", sort=False)
     found = modes[["variance_drift_mean", "variance_drift_max"]].max()
     equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
@@ -104,9 +104,9 @@ def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return one row per layer, with scales and float ranges, for the last measured of `STAGES`.
 
-    Rows are of the seed with histograms, else the first. `…_amax` is the largest magnitude;
-    `…_mean` and `…_reach` are a histogram's mean and 3 standard deviations. `passed_scale` is the
-    levels per unit of a layer's output, or 127 / max|pixel| for the images.
+    All rows are of one seed: that with histograms, else the first. `…_amax` is the largest
+    magnitude; `…_mean` and `…_reach` are a histogram's mean and 3 standard deviations.
+    `passed_scale` is levels per unit of a layer's output; for the images, 127 / max|pixel|.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]
