@@ -83,12 +83,8 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
     """Return the text of a file; UserError if it is unreadable, too large, or not UTF-8."""
     try:
         return regular(source, most_bytes).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        place = f"line {line}, byte {error.start}: {error.reason}"
-        raise UserError(f"{source} cannot be read as UTF-8 text ({place})") from error
-    except OSError as error:
-        raise UserError(f"{source} cannot be read ({error.strerror})") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{source} cannot be read as UTF-8 text ({error})") from error
 
 
 def read_json(source: Path, most_bytes: int = 50_000_000) -> Any:
