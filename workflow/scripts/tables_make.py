@@ -20,7 +20,7 @@ from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
 from scaling.tables.timing import Run, provenance, read_runs, timing
 
-OF_RUNS = (timing, measurements.device_time, measurements.costs, provenance)
+OF_RUNS = (timing, measurements.costs, provenance)
 OF_MACHINE = (measurements.interconnect, measurements.peaks, measurements.machine)
 KINDS = {"interconnect": SWEEP, "peaks": PEAKS, "machine": CHECK, "convergence": TECHNIQUE}
 OWN = ("synchronization", "quantization")

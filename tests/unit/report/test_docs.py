@@ -108,10 +108,8 @@ def test_times_in_findings_are_those_of_the_records(name, count):
 
 def test_ladder_in_findings_is_that_of_the_records():
     ladder, said = study("h200-ladder"), section("h200-ladder")
-    steps = ladder.device_time.merge(ladder.timing, on=CELL_KEYS).set_index(
-        ["recipe", "batch_size"]
-    )
-    made = {"s": steps["epoch_seconds"], "ms": 1e3 * steps["busy_seconds"]}
+    steps = ladder.costs.merge(ladder.timing, on=CELL_KEYS).set_index(["recipe", "batch_size"])
+    made = {"s": steps["epoch_seconds"], "ms": 1e3 * steps["step_busy_seconds"]}
     rows = re.findall(r"^\| `(\w+)` \|.*?\| (\d.*) \|$", said, re.MULTILINE)
     config = yaml.safe_load((stored.folder_of("h200-ladder") / "config.yaml").read_text())
     assert [name for name, _ in rows] == config["grid"]["recipes"]
@@ -136,8 +134,8 @@ def test_prose_on_two_h200_has_the_records_figures():
     lab = shown.speedup.query("recipe == 'plain' and strategy == 'ddp' and speedup.notna()")
     ours = shown.speedup.query("recipe == 'tuned' and gpus == 2 and speedup.notna()")["speedup"]
     small, *large = [f"{value:.2f}" for value in lab["training_speedup"].iloc[1:]]
-    (dp,) = shown.device_time.query("strategy == 'dp' and batch_size == 128").itertuples()
-    milliseconds = 1e3 * dp.step_seconds, 1e3 * dp.busy_seconds
+    (dp,) = shown.costs.query("strategy == 'dp' and batch_size == 128").itertuples()
+    milliseconds = 1e3 * dp.step_seconds, 1e3 * dp.step_busy_seconds
     parts, used = shown.utilization, shown.utilization.query("recipe == 'tuned'")
     ddp = shown.speedup.query("strategy == 'ddp'").set_index("recipe")
     off = 100 * (ddp["speedup_high"] / ddp["speedup"] - 1).groupby(level=0).max()

@@ -95,7 +95,7 @@ def test_peak_is_of_the_precision_and_machine(precision, flops, machine, share):
 def test_exposed_messages_are_apart_from_waits_for_ranks(traced):
     """196 steps of 40 ms in 10 s: 30 ms compute; messages are exposed for 5 on rank 0, 2 on 1."""
     timing = timing_table(timing_row(2, 128, 10.0, loader_seconds=1.5))
-    step = {"step_seconds": 0.04, "busy_seconds": 0.035, "compute_seconds": 0.03}
+    step = {"step_seconds": 0.04, "step_busy_seconds": 0.035, "step_compute_seconds": 0.03}
     cell, run = ONE | {"batch_size": 128}, Cell("plain", "ddp", 2, 128, 0)
     exposed = [
         {"estimate": "profiler", "iterations": 10, "exposed_seconds": s} for s in (0.05, 0.02)
@@ -104,7 +104,7 @@ def test_exposed_messages_are_apart_from_waits_for_ranks(traced):
     made["communication"]["readings"] = [
         one | {"communication_seconds": 1} for one in exposed
     ] * traced
-    tables = derived([(run, made)], timing=timing, device_time=[cell | step], costs=[cell])
+    tables = derived([(run, made)], timing=timing, costs=[cell | step])
     (row,) = tables.utilization.itertuples()
     assert row.loading_share == pytest.approx(0.15) and row.slower_share == pytest.approx(0.588)
     assert row.idle_share == pytest.approx(1 - 0.035 * 196 / 10)

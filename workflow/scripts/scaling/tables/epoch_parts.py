@@ -138,9 +138,8 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     The rest is `waiting_share` (messages that wait) or, without a trace, `unknown_share`.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
-    steps = tables.device_time[[*CELL_KEYS, "step_seconds", "busy_seconds", "compute_seconds"]]
     messages = tables.communication[[*CELL_KEYS, "exposed_seconds"]]
-    for own in (steps, messages, _limits(tables)):
+    for own in (messages, _limits(tables)):
         table = table.merge(own, how="left", on=CELL_KEYS)
     epoch = table["epoch_seconds"]
     rate = table["samples"] / epoch
@@ -149,7 +148,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     # Of a user's own command the driver counts whole epochs, and only when the GPU is busy.
     whole = (1 / table["step_seconds"]).where(table["engine"] == COMMAND.name)
     of_a_step = whole.fillna(table["iterations"] / epoch)
-    idle = (1 - table["busy_seconds"] * of_a_step).clip(lower=0)
+    idle = (1 - table["step_busy_seconds"] * of_a_step).clip(lower=0)
     wait = (epoch - table["training_seconds"]).clip(lower=0).fillna(table["loader_seconds"])
     # Loader processes also slow down steps; of other engines it is at most the host's wait.
     options = {name: ENGINES.find(name).options.model_fields for name in ENGINES.names()}
@@ -157,7 +156,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     wait = wait.where(loads, wait.clip(upper=table["loader_seconds"]))
     loading, exposed = wait / epoch, table["exposed_seconds"] / epoch
     left = 1 - loading.fillna(0) - exposed.fillna(0)
-    computing = (table["compute_seconds"] * of_a_step).clip(upper=left)
+    computing = (table["step_compute_seconds"] * of_a_step).clip(upper=left)
     slower = (computing - used.fillna(0)).clip(lower=0)
     left = (left - used.fillna(0) - slower.fillna(0)).clip(lower=0)
     besides = (idle - loading.fillna(0)).clip(lower=0, upper=left)

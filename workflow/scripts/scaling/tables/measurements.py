@@ -13,7 +13,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import TIMED, Run, Seeds, by_cell, compiled, epochs, in_memory, per_cell
+from scaling.tables.timing import TIMED, Run, Seeds, by_cell, compiled, epochs, in_memory
 
 ALONE = "seconds_without_exchange"
 GB = 1e9
@@ -43,19 +43,6 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
             message = f"rank {rank} computes {fmt.percent(slower)} slower than the others"
             findings.append(cell | {"message": message})
     return pd.DataFrame(findings)
-
-
-@per_cell
-def device_time(seeds: Seeds) -> dict[str, Any]:
-    """Return seconds of a step: whole, busy and computing; medians over GPUs, then over runs."""
-    read = [pd.DataFrame(record["device_time"]) for record in seeds if record]
-    steps = [
-        ranks.reindex(columns=STEP).div(ranks["iterations"], axis=0).median(skipna=False)
-        for ranks in read
-        if len(ranks) and ranks["iterations"].all()
-    ]
-    table = pd.DataFrame(steps, columns=STEP).rename(columns={"seconds": "step_seconds"})
-    return {**table.median(skipna=False)}
 
 
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
@@ -97,15 +84,20 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
             yield {"kernel_class": kind} | {name: total / steps for name, total in sums.items()}
 
 
-@per_cell
-def costs(seeds: Seeds) -> dict[str, Any]:
-    """Return a configuration's FLOPs per image, memory, drift, start-up times and other costs.
+def costs(runs: list[Run]) -> pd.DataFrame:
+    """Return each configuration's FLOPs per image, memory, drift, start-up and step times.
 
     `power_capped_share` is the share of measured epochs that the most limited GPU spent at its
     power limit. `startup_seconds` is of runs that compiled nothing. `switches` are options enabled
     in all runs. `message_bytes` are the sizes of a step's gradient messages, None if runs differ.
-    `rank_step_seconds` is the median over ranks of a step that a command's client timed.
+    `rank_step_seconds` is the median over ranks of a step that a command's client timed. Times of
+    a traced step (`step_seconds` and others) are medians over GPUs, then over runs.
     """
+    return schema.arrange("costs", [cell | _costs(seeds) for cell, seeds in by_cell(runs)])
+
+
+def _costs(seeds: Seeds) -> dict[str, Any]:
+    """Return a row of `costs`."""
     records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]
     applied = [own for record in records if (own := record["training"]["recipe_applied"])]
@@ -120,7 +112,14 @@ def costs(seeds: Seeds) -> dict[str, Any]:
     total = starts.groupby("cold")["total"].median()
     shares = [share for record in records if (share := record["communication"]["sent_share"])]
     ranks = pd.DataFrame([record["training"].get("step_seconds", []) for record in timed]).median()
+    traced = [pd.DataFrame(read) for record in records if (read := record["device_time"])]
+    steps = [
+        each.reindex(columns=STEP).div(each["iterations"], axis=0).median(skipna=False)
+        for each in traced
+        if each["iterations"].all()
+    ]
     return {
+        **pd.DataFrame(steps, columns=STEP).median(skipna=False).add_prefix("step_"),
         "rank_step_seconds": ranks.median(),
         "rank_step_seconds_min": ranks.min(),
         "rank_step_seconds_max": ranks.max(),

@@ -22,14 +22,14 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/timing": f"""{_KEYS} epoch_seconds:interval training_seconds:interval
             loader_seconds count iterations samples message:text runs machines unit:text
             whole:truth""",
-        "{study}/device_time": f"{_CELL} step_seconds busy_seconds compute_seconds",
         "{study}/step_classes": f"""{_CELL} kernel_class:text seconds running_seconds images bytes
             rate reached least_seconds""",
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
             money_per_epoch engine:text switches:text sent_share message_bytes:text
             startup_seconds startup_cold_seconds cudnn_search_seconds joules_per_image_low
-            joules_per_image_high rank_step_seconds:range""",
+            joules_per_image_high rank_step_seconds:range step_seconds step_busy_seconds
+            step_compute_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text

@@ -1,9 +1,8 @@
 """Tables of the grid's runs: seconds of their epochs, and where and how they ran."""
 
 import math
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from dataclasses import asdict
-from functools import wraps
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -42,16 +41,6 @@ def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
     """Return, per configuration, its values of `CELL_KEYS` and the records of its runs."""
     groups = groupby(runs, lambda run: {key: getattr(run[0], key) for key in CELL_KEYS})
     return [(cell, [record for _, record in same]) for cell, same in groups]
-
-
-def per_cell(row: Callable[[Seeds], dict[str, Any]]) -> Callable[[list[Run]], pd.DataFrame]:
-    """Decorate a function that makes one configuration's row, so that it returns a table."""
-
-    @wraps(row)
-    def table(runs: list[Run]) -> pd.DataFrame:
-        return schema.arrange(row.__name__, [cell | row(seeds) for cell, seeds in by_cell(runs)])
-
-    return table
 
 
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
