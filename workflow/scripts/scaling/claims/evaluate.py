@@ -17,7 +17,7 @@ ANSWERS: dict[str, Callable[[StudyTables], Answer]] = {
     "Q7": ranks_int8.replicas,
     "B": ranks_int8.int8,
 }
-"""Maps each question to the function that answers it. Without data, its claim says what to add."""
+"""Maps each question to the function that answers it; without data, a claim says what to add."""
 
 
 def evaluate(tables: StudyTables, learned: bool = True) -> Findings:

@@ -106,7 +106,7 @@ LOSS = Hypothesis(
 
 
 def int8(tables: StudyTables) -> Answer:
-    """Return the answer to Part B: accuracy loss of the last stage, and a claim per stage."""
+    """Return the answer to Part B: accuracy that the last stage loses, with a claim per stage."""
     measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
     claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
     if not claims:

@@ -70,7 +70,7 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
 
 
 def _model(cells: pd.DataFrame) -> str:
-    """Return a sentence with a step's constant time and time per image; "" if they do not fit."""
+    """Return a sentence: a step's constant time, and time per image; "" if the model fits badly."""
     seconds, *work = cells[["training_seconds", "iterations", "samples"]].to_numpy(float).T
     shares = np.stack(work, axis=1) / seconds[:, None]
     step, image = np.linalg.lstsq(shares, np.ones(len(cells)))[0]

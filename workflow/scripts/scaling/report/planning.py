@@ -95,7 +95,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
     The reference is one GPU at the b nearest to 128. Rows with this b show weak scaling; rows with
     this global batch show strong scaling, and have `break_even`. If the last recipe is faster on
-    the most GPUs, a row (`guess`) has twice as many, at equal efficiency and cost.
+    the most GPUs, a row (`guess`) has twice as many GPUs, at equal efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)

@@ -57,7 +57,7 @@ def machine(runs: pd.DataFrame) -> str:
 
 
 def unfit(findings: pd.DataFrame) -> str:
-    """Return the first finding of the machine check and the number of others; "" if none."""
+    """Return the first finding of the machine check and the number of further ones; "" if none."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     places = (findings["host"] + " " + findings["gpu"].str[:12]).str.strip()
     return "".join((places + ": " + findings["message"] + ".")[:1]) + more

@@ -38,7 +38,7 @@ def ends(row: Any) -> str:
 
 
 def compiling(row: Any) -> str:
-    """Return `compiles`, or the start-up (s) that does: `compiling: 40`; "" if no run compiled."""
+    """Return whether the start-up compiles, or the time (s) of one that does; "" if unknown."""
     first = row.startup_cold_seconds
     unless = "compiles" if first == row.other_seconds else f"compiling: {significant(first)}"
     return "" if pd.isna(first) or pd.isna(row.other_seconds) else unless

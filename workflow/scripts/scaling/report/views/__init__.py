@@ -26,7 +26,7 @@ CLAIMS = View(
 
 
 class Question(NamedTuple):
-    """A question of the lab: `name` is its number, with which its claims begin; title; figures."""
+    """A question of the lab. Its `name` is a number, with which the names of its claims begin."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Tables about ranks (Q5 to Q7) and about the lab's steps of int8 quantization (Part B)."""
+"""Tables about ranks (Q5 to Q7) and the steps of the lab's int8 quantization (Part B)."""
 
 from functools import partial
 from typing import Any
@@ -74,7 +74,7 @@ define(
 
 
 def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per number of GPUs and set_epoch: ranges over ranks, seeds and epochs."""
+    """Return a row per number of GPUs and set_epoch, with ranges over ranks, seeds and epochs."""
     keys = ["gpus", "set_epoch"]
     of_ranks = study.sampler.groupby([*keys, "seed", "rank"])
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))

@@ -58,7 +58,7 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 2: for the longest delay, the sum of times, and message times."""
+    """Return the note of Table 2: a sum for the longest delay, and other times of messages."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
         names = ("training_seconds", "computing_seconds")
         other = "; of DataParallel, the time in which only messages run"
@@ -100,7 +100,7 @@ def rule(rows: pd.DataFrame) -> str:
 
 
 def rate(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 3: the formula of the largest share, and why one exceeds 100 %."""
+    """Return the note of Table 3: a formula for the largest share, and why it may exceed 100 %."""
     for row in rows_of(cells.nlargest(1, "utilization")):
         n, sent = int(row.gpus), data(row.bytes_per_iteration)
         if row.strategy == "ddp":  # An all-reduce in a ring.
