@@ -75,7 +75,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 
 def exchange(study: StudyTables) -> pd.DataFrame:
-    """Return communication.csv with column `exchange_seconds`: the delay, else exposed messages."""
+    """Return communication.csv with a column `exchange_seconds`: the delay, or exposed messages."""
     known = study.communication
     for end in ENDS:
         alone = known[f"exposed_seconds{end}"].where(known["delay_seconds"].isna())
