@@ -135,9 +135,10 @@ class Executor(slurm.Executor):
         except WorkflowError as error:
             self.logger.warning(f"{error}; its jobs run on, the query is repeated")
             return None
-        found = {job.external_jobid: known.get(job.external_jobid, FORGOTTEN) for job in jobs}
+        found = {}
         for job in jobs:
-            state, why = found[number := job.external_jobid]
+            number = job.external_jobid
+            found[number] = state, why = known.get(number, FORGOTTEN)
             if state == "PENDING" and why not in {"None", *self._said}:
                 self._said.add(why)
                 self.logger.info(f"Slurm lets jobs wait: {why} (job {number})")

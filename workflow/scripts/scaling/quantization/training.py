@@ -43,8 +43,8 @@ class TutorialTraining(DataOptions, NetworkTraining):
         for layer in [one for one in network if isinstance(one, nn.Conv2d | nn.Linear)][:without]:
             assert layer.bias is not None
             nn.init.zeros_(layer.bias).requires_grad_(False)
-        sgd = {"lr": self.learning_rate, "momentum": self.momentum}
-        optimizer, order = SGD(network.parameters(), **sgd), np.random.default_rng(self.seed)
+        optimizer = SGD(network.parameters(), lr=self.learning_rate, momentum=self.momentum)
+        order = np.random.default_rng(self.seed)
         labels, total = torch.from_numpy(images.labels).to(device), torch.zeros((), device=device)
         for epoch in range(1, self.epochs + 1):
             total.zero_()
