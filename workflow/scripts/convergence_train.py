@@ -25,7 +25,7 @@ from scaling.registry.update_rule import Technique
 @command_line.script
 def main(
     study: Study,
-    remedies: dict[str, Any],
+    remedies: dict[str, Technique],
     global_batch: int,
     images: Path,
     manifest: Path,
@@ -38,9 +38,6 @@ def main(
     for problem in need_newer_gpu(kind, {"*": study.model_dump()}):
         raise UserError(problem)
     torch.set_num_threads(cpu_threads)
-    techniques = {
-        name: Technique.of(options, f"remedy {name}") for name, options in remedies.items()
-    }
     dataset = data.read(images, manifest, study.train_images)
     described = DATASET.read(manifest)
     facts = {key: described[key] for key in ("source", "checksum", "train_images", "test_images")}
@@ -50,7 +47,7 @@ def main(
     with lease.device(kind) as leased:
         host_info = environment.describe_process(leased)
         trained = Experiment(study, dataset, global_batch, leased)
-        for name, technique in techniques.items():
+        for name, technique in remedies.items():
             document: Any = {
                 "remedy": name,
                 "global_batch": global_batch,
