@@ -13,6 +13,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, mod
 from scaling.core.errors import UserError
 
 LONGEST_SHOWN, MOST_SAID = 60, 10
+EXPECTED = {
+    "string": "text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list, as [1, 2]",
+    "dict": "keys with values",
+    "model": "keys with values",
+}
+"""Words for the type of value that a key needs, by the first part of pydantic's error type."""
 T = TypeVar("T")
 
 
@@ -100,9 +110,13 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
 
 
 def sentence(error: Any) -> str:
-    """Return what a value should be, from pydantic's `error`: `it should be a valid number`."""
+    """Return what a key's value should be, from pydantic's `error`: `it should be a number`."""
+    kind, _, how = error["type"].partition("_")
+    if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
+        return f"it should be {EXPECTED[kind]}"
+    if how == "pattern_mismatch":
+        return f"it should be of the form {error['ctx']['pattern'].strip('^$')}"
     text: str = error["msg"].removeprefix("Value error, ").partition(" after validation")[0]
-    text = text.partition(" or instance of")[0]
     text += ", or leave the key out for its default" * (error["type"] == "too_short")
     return re.sub("^(Input|String|List|Value|Dictionary) should", "it should", text)
 
