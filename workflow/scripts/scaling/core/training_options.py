@@ -93,8 +93,8 @@ class Training(Sgd):
     """Minimum total seconds of the measured epochs. With `max_measured_seconds`, a run goes on
     until epochs are steady: first and last third differ in median by at most 2 %, or by noise."""
     max_measured_seconds: types.NotNegative = 0.0
-    """Maximum total seconds of the measured epochs. The report names runs whose epochs are unsteady
-    even then (see `measured_seconds`). 0: do not wait for steady epochs."""
+    """Maximum total seconds of the measured epochs while a run waits for steady epochs (see
+    `measured_seconds`). The report names runs that end unsteady. 0: do not wait."""
     instrumented_iterations: types.Count = 50
     """Maximum iterations of extra epochs that measure communication and GPU idle time. 0: none."""
 
@@ -131,7 +131,8 @@ class LargeBatches(Options):
     best, its half is added; if the largest is best, its double; otherwise, the geometric mean of
     the best factor and a neighbour more than a factor of 2 away."""
     held_out_images: types.Count = 0
-    """Number of training images in the validation set. 0: none; training losses choose rates."""
+    """Training images to hold out as the validation set. 0: none; training loss chooses the
+    rates."""
     train_images: types.Positive | None = None
     """Number of training images to use, from the start of the dataset; null: all."""
 
@@ -167,7 +168,8 @@ class NetworkTraining(Options):
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Bytes of the all-reduce sweep's messages, besides those of gradients and DDP buckets."""
+    """Message sizes (bytes) of the all-reduce sweep. Those of gradients and DDP buckets are
+    added."""
     warmup: types.Positive = 5
     """Untimed repeats of each message size."""
     repeats: Annotated[int, Ge(3)] = 20

@@ -85,7 +85,7 @@ def exchange(study: StudyTables) -> pd.DataFrame:
 
 
 def draw_communication(study: StudyTables) -> Figure | None:
-    """Draw `exchange_seconds` over batch sizes on the most GPUs, in % of the training time."""
+    """Draw communication over batch size on the most GPUs, in % of the training time."""
     known, whole = exchange(study), study.communication["training_seconds"]
     shares = {f"share{end}": 100 * known[f"exchange_seconds{end}"] / whole for end in ENDS}
     known = _known(known[known["gpus"] == known["gpus"].max()].assign(**shares), "share")

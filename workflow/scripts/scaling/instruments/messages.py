@@ -79,7 +79,7 @@ def collectives(messages: Messages) -> Iterator[None]:
     """In a `with` block, record all collectives of process groups in `messages`.
 
     With gloo, DDP's hooks call dist.all_reduce in threads that have no dispatch mode, so `Messages`
-    does not see these calls. A function that records them replaces dist.all_reduce.
+    does not see these calls. dist.all_reduce is replaced by a function that records them.
     """
     name, original = "all_reduce", dist.all_reduce
 

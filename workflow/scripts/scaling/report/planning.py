@@ -65,7 +65,7 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def pays_from(cells: pd.DataFrame, best: Any) -> float:
-    """Return the fewest epochs for which row `best` ends before all rows with longer epochs."""
+    """Return the fewest epochs for which `best` ends before every row that has longer epochs."""
     lengths = [break_even(row, best) for row in rows_of(cells[cells["status"] == "ok"])]
     return max((length for length in lengths if length >= 1), default=math.nan)
 

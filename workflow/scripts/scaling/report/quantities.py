@@ -58,7 +58,7 @@ JUDGED: dict[str, OfRow] = {
     "unclear": lambda row: getattr(row, "verdict", "") == "unclear",
     "same": lambda row: getattr(row, "verdict", "") == "same",
 }
-"""Flags of a ratio whose interval includes 1, each with a function that tests a row."""
+"""Maps flags of a ratio to tests of its row. Both flags mean that its interval includes 1."""
 
 define(
     configuration=Column(

@@ -169,7 +169,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """A module that runs `model`, also in threads of DataParallel; if `bf16`, in bf16 autocast."""
+    """A module that runs `model`; if `bf16`, in bf16 autocast, also in DataParallel's threads."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()
