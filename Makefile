@@ -106,7 +106,7 @@ compare: compared small-env ## compare two studies by configuration: make compar
 
 site: small-env ## write all stored studies' reports for a web host: site/index.html
 	@rm -rf site && mkdir site
-	@echo '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Scaling studies</title><h1>Scaling studies</h1>' > site/index.html
+	@echo '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Scaling studies</title><h1>Scaling studies</h1>' > site/index.html
 	@for stored in studies/*/config.yaml; do name=$$(basename "$$(dirname "$$stored")"); page="replay/$$name/report.html"; \
 	  echo "Replaying $$name"; $(SNAKEMAKE) --quiet --config replay="$$name" && install -D -m 644 "results/$$page" "site/$$page" \
 	  && sed -n "s:.*<h1>\(.*\)</h1>.*:<p><a href=\"$$page\">$$name</a> \1</p>:p" "site/$$page" >> site/index.html; done; true

@@ -66,6 +66,19 @@ def test_arguments_are_checked_before_installing(make, call, said):
     assert not list(make.folder.glob(".venv*"))
 
 
+def test_site_has_a_link_to_each_report(make):
+    for name in ("one", "two"):
+        (make.folder / "studies" / name).mkdir(parents=True)
+        (make.folder / "studies" / name / "config.yaml").touch()
+    report = make.folder / "results/replay/one/report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("<p>\n<h1>How fast?</h1>\n")
+    assert make("site")[0] == 0
+    assert (make.folder / "site/replay/one/report.html").read_text() == report.read_text()
+    links = (make.folder / "site/index.html").read_text().splitlines()[1:]
+    assert links == ['<p><a href="replay/one/report.html">one</a> How fast?</p>']
+
+
 def test_unwritable_home_is_one_sentence(make):
     status, said = make("site", HOME="/dev/null", XDG_CACHE_HOME="")
     assert status == 2 and said.startswith("error: /dev/null/.cache cannot be written: clone into")
