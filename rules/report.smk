@@ -16,7 +16,7 @@ TEMPLATE = sorted(map(str, Path(f"{OURS}report").glob("*.*")))
 rule tables_make:
     input:
         **RECORDED,
-        records=FILES.runs,
+        records=FILES.records["runs"],
     output:
         tables=FILES.tables(),
         of_runs=["<results>/tables/topology.txt", "<results>/results.json"] * HAS_RUNS,
@@ -42,7 +42,7 @@ rule report_render:
     input:
         tables=FILES.tables(),
         topology=["<results>/tables/topology.txt"][:HAS_RUNS],
-        records=FILES.runs,
+        records=FILES.records["runs"],
         claims="<results>/tables/claims.json",
         manifest=f"{DATASET}/manifest.json",
         template=TEMPLATE,

@@ -19,9 +19,8 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from grader.formulas import QUESTION, TITLE
 from grader.judge import SEVERITIES, Finding, Judgement, judge
-from grader.study import CIFAR10_TRAIN_IMAGES, FORMULAS, Study, read_folder
+from grader.study import CIFAR10_TRAIN_IMAGES, QUESTIONS, TITLES, Study, read_folder
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core import numbers as fmt
@@ -37,8 +36,6 @@ SHOWN = "[!.~_]*"
 """Pattern of names that are not hidden or temporary files of file managers and editors."""
 COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
 """Points subtracted for a cause, once per study, by severity."""
-TITLES = {name: entry[TITLE] for name, entry in FORMULAS["quantities"].items()}
-QUESTIONS = {name: entry[QUESTION] for name, entry in FORMULAS["quantities"].items()}
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 LISTED = 3
 """Largest number of cells in the line of a finding."""

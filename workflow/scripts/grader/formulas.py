@@ -17,8 +17,6 @@ import pandas as pd
 
 from grader.study import FIGURES, FORMULAS, VALUES, Study
 
-TITLE, QUESTION, ORDER = 0, 1, 2
-"""Indexes in an entry of `quantities` in formulas.yaml; its formulas follow."""
 PARAMETERS, BYTES_PER_PARAMETER = 11_173_962, 4
 """Of the lab's ResNet-18; gradients are assumed to be float32, as in all studies of the course."""
 
@@ -118,7 +116,7 @@ class Cells:
         return self.gpus > 1
 
 
-def of_strategy(study: Study, strategy: str, images: int) -> Cells:
+def cells_of(study: Study, strategy: str, images: int) -> Cells:
     """Return the cells of a strategy, with others' one-GPU times for batch sizes it has none of."""
     single, chosen = study.rows["gpus"] == 1, study.rows["strategy"] == strategy
     sizes = study.rows.loc[chosen & single, "batch_size"]
@@ -219,7 +217,7 @@ def formulas(quantity: str) -> list[tuple[str, str]]:
 
     The remark is shown if a figure agrees with this formula and with no other.
     """
-    entries = FORMULAS["quantities"][quantity][ORDER + 1 :]
+    _, _, _, *entries = FORMULAS["quantities"][quantity]
     return [tuple(one) if isinstance(one, list) else (one, "") for one in entries]
 
 

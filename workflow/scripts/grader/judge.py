@@ -13,17 +13,16 @@ import numpy as np
 import pandas as pd
 
 from grader.formulas import (
-    TITLE,
     UNKNOWN,
     Cells,
     Interval,
     Verdict,
+    cells_of,
     formulas,
-    of_strategy,
     times,
     verdicts,
 )
-from grader.study import FORMULAS, Study
+from grader.study import FORMULAS, TITLES, Study
 from scaling.config.stored import read_config
 
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
@@ -62,7 +61,7 @@ class Finding:
         text, _, advice = CAUSES[self.cause][self.severity].partition(". ")
         sentence = " ".join(text.format(rule=self.rule).split())
         if self.quantity:
-            sentence = f"the printed {FORMULAS['quantities'][self.quantity][TITLE]} {sentence}"
+            sentence = f"the printed {TITLES[self.quantity]} {sentence}"
         return sentence + f"; also fits: {self.also}" * bool(self.also), advice
 
 
@@ -87,7 +86,7 @@ def judge(study: Study, images: int) -> Judgement:
         other = replace(study, rows=study.rows.assign(batch_size=sizes.astype(int)))
         again = _judged(other, images)
         if again.figures["right"] > judgement.figures["right"] + 2:
-            cells = of_strategy(other, study.strategies[0], images)
+            cells = cells_of(other, study.strategies[0], images)
             again.findings.append(Finding("batch_of_all", cells, cells.several))
             judgement = again
     judgement.findings = [one for one in judgement.findings if one.place.any()]
@@ -98,7 +97,7 @@ def judge(study: Study, images: int) -> Judgement:
 def _judged(study: Study, images: int) -> Judgement:
     judgement = Judgement()
     for strategy in study.strategies:
-        cells = of_strategy(study, strategy, images)
+        cells = cells_of(study, strategy, images)
         _judge_figures(judgement, cells)
         for name in (name for name, cause in CAUSES.items() if "when" in cause):
             place, *shown = map(cells.evaluate, CAUSES[name]["when"])
@@ -179,7 +178,7 @@ def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.nd
         agree &= bool(doubtful[column].any()) or not high / 3 < time.middle[i] < low * 3
         fits = Interval(implied).meets(Interval(time.ends[:, [i]])).any()
         # A shorter one on one GPU may be a training time.
-        if agree and not fits and (several or low > time.high[i]):
+        if agree and not fits and time.known[i] and (several or low > time.high[i]):
             ends[:, i], beside[column] = (low, high), True
     return Interval(ends), beside
 

@@ -21,6 +21,8 @@ FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth"]
 VALUES = ["epoch", "training", "loading", "least", "most", "rate", "bytes", "iterations"]
 VALUES += ["elsewhere", *FIGURES]
 FORMULAS = read_config(Path(__file__).with_name("formulas.yaml"))
+TITLES = {name: title for name, (title, *_) in FORMULAS["quantities"].items()}
+QUESTIONS = {name: question for name, (_, question, *_) in FORMULAS["quantities"].items()}
 CELL = ["strategy", "gpus", "batch_size"]
 GROUPS = ["study", "hardware", "model", "recipe"]
 """Columns whose values separate the studies of a file."""

@@ -140,19 +140,16 @@ class StudyFiles:
     """
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
-        self._folder, self._study = Path(folder), config["study"]
-        self._partial = is_stored or config["partial"]
-        self._known = stored.records(config)
-        self.records = {kind: self._paths(kind) for kind in self._known}
+        self._study, partial = config["study"], is_stored or config["partial"]
+        found = {
+            kind: [Path(folder) / path for path in paths]
+            for kind, paths in stored.records(config).items()
+        }
+        self.records = {
+            kind: [str(path) for path in paths if path.exists() or not partial]
+            for kind, paths in found.items()
+        }
         """Paths of records by kind. A kind without records has no tables."""
-
-    def runs(self, wildcards: object) -> list[str]:
-        """Return the paths of all run records, for Snakemake, which passes `wildcards`."""
-        return self._paths("runs")
-
-    def _paths(self, kind: str) -> list[str]:
-        paths = [self._folder / one for one in self._known[kind]]
-        return [str(path) for path in paths if path.exists() or not self._partial]
 
     def tables(self, names: Iterable[str] = TABLES) -> list[str]:
         """Return the paths of those tables in `names` for which the study has records."""
