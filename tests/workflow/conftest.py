@@ -43,7 +43,11 @@ def finished_study(tmp_path_factory):
     said = made / "said.txt"
     with FileLock(f"{made}.lock"):
         if not said.exists():
-            finished = Study(made, TINY).snakemake()
+            with pytest.MonkeyPatch.context() as patch:
+                # As in a process of torchrun, which is nobody's rank here.
+                patch.setenv("RANK", "1")
+                patch.setenv("WORLD_SIZE", "2")
+                finished = Study(made, TINY).snakemake()
             assert finished.returncode == 0, finished.stdout
             said.write_text(finished.stdout)
     study = copied(made, own / "copy")
