@@ -9,7 +9,7 @@ from examples.configurations import changed, shipped
 from scaling.config import config, devices, stored
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.core.grid import Cell, recipe_options
+from scaling.core.grid import Cell
 from scaling.launch.run_spec import RunSpec
 
 AUTO, BF16 = ("device", "auto"), ("recipes.tuned.precision", "bf16")
@@ -67,7 +67,8 @@ def test_smallest_example_runs_on_two_gpus(monkeypatch):
 def test_script_refuses_a_cell_that_cannot_run_here(strategy, option, sentence, monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
     monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
-    options = recipe_options(changed(), "tuned") | option
+    options = changed()["recipes"]["tuned"] | option
+    del options["engine"], options["strategies"]
     spec = RunSpec(cell=Cell("tuned", strategy, 2, 8, 0), engine="resident", recipe_options=options)
     with pytest.raises(UserError, match=sentence):
         spec.resolved()

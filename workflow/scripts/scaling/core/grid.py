@@ -91,12 +91,6 @@ def of(config: Mapping[str, Any]) -> list[Cell]:
     return list(dict.fromkeys(cells))
 
 
-def recipe_options(config: dict[str, Any], recipe: str) -> dict[str, Any]:
-    """Return the options that the recipe named `recipe` passes to its engine."""
-    keys = config["recipes"][recipe]
-    return {key: value for key, value in keys.items() if key not in ("engine", "strategies")}
-
-
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
     """Return the configuration that the grid lacks for strong scaling, as [(GPUs, batch size)].
 

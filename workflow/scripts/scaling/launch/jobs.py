@@ -118,7 +118,8 @@ class Jobs:
         """Return parameters `job` and `files` of the rule for runs; wildcards name the run."""
 
         def job(wildcards: Any) -> str:
-            recipe = grid.recipe_options(self._config, wildcards["recipe"])
+            options = self._config["recipes"][wildcards["recipe"]]
+            recipe = {key: options[key] for key in options if key not in ("engine", "strategies")}
             if "command" in recipe:  # The rest is of its tables.
                 recipe = {"command": recipe["command"]}
             cell = {key: wildcards[key] for key in ("recipe", "strategy")}
@@ -126,7 +127,7 @@ class Jobs:
             cell["repeat"] = int(wildcards["repeat"].rpartition("~")[2] or 0)
             spec = self.options(kind, *sections, **own) | {"cell": cell, "recipe_options": recipe}
             spec["nodes"] = self.nodes(cell["gpus"])
-            spec["engine"] = self._config["recipes"][wildcards["recipe"]]["engine"]
+            spec["engine"] = options["engine"]
             return as_json(spec=spec)
 
         def files(wildcards: Any, input: Any, output: Any) -> str:
