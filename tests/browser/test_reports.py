@@ -114,7 +114,7 @@ def test_downloads_are_the_files_on_disk(report, page):
 
 def test_keyboard(page):
     stops = []
-    page.locator("nav a").first.focus()
+    page.locator("a").first.focus()
     while len(stops) < 200:
         page.keyboard.press("Tab")
         tag, place, outlined = page.evaluate(FOCUSED)

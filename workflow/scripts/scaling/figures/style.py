@@ -149,8 +149,7 @@ def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> Non
     pad = 0.06 * (top - foot)
     if log:
         axes.set(yscale="log", ylim=(np.exp(foot - pad), np.exp(top + pad)))
-        wide = top - foot + 2 * pad
-        steps = (1, 2, 5) if wide < math.log(100) else (1, 3) if wide < math.log(1000) else (1,)
+        steps = (1, 2, 5) if top - foot < math.log(100) else (1,)
         axes.yaxis.set_major_locator(LogLocator(subs=steps, numticks=15))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter("{x:,.10g}")

@@ -176,9 +176,7 @@ class View:
             key = tuple(cell.text for cell in head) if self.across else len(lines)
             group, (_, cells) = getattr(row, self.across, ""), lines.setdefault(key, (head, {}))
             cells |= {(group, at): cell for at, cell in enumerate(_cells(row, columns))}
-        groups = dict.fromkeys(group for _, cells in lines.values() for group, _ in cells)
-        if self.across != "recipe":  # Recipes keep the configuration's order.
-            groups = dict.fromkeys(sorted(groups))
+        groups = sorted({group for _, cells in lines.values() for group, _ in cells})
         gap, places = Figure(EMPTY), [*product(groups, range(len(columns)))]
         shown = {at for at in places if _filled(of.get(at, gap) for _, of in lines.values())}
         # Groups have the same columns: all that one of them has.

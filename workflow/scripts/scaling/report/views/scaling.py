@@ -152,10 +152,9 @@ TABLES = {
         View(
             "epoch-time",
             "One epoch on one GPU, seconds",
-            "batch_size",
+            "configuration batch_size",
             "training_seconds epoch_seconds loading_share",
             lambda _, cells: cells[cells["gpus"] == cells["gpus"].min()],
-            across="recipe",
             note=lambda cells: TRAINING * bool(cells["training_seconds"].notna().any()),
         )
     ],
