@@ -17,12 +17,6 @@ TABLES = ("gpus", "where", "cells", "limits")
 """Parts of the page with tables beside those of questions."""
 
 
-def draw(names: tuple[str, ...], study: schema.StudyTables, folder: Path) -> None:
-    """Draw the figures `names` from the tables of `study`, as SVG files in `folder`."""
-    for name in names:
-        style.save(getattr(scaling, f"draw_{name}"), study, folder / f"{name}.svg")
-
-
 @command_line.script
 def main(
     study: str,
@@ -43,7 +37,8 @@ def main(
     missing = [*map(claim.label, schema.rows_of(found.timing.query("status == 'missing'")))]
     measured = len(missing) < len(found.timing)
     drawn = results / "figures" / study
-    draw(figures, found, drawn)
+    for name in figures:
+        style.save(getattr(scaling, f"draw_{name}"), found, drawn / f"{name}.svg")
     of_cells = cells.of_study(found)
     logs = Path(replayed_from or "", "logs")
     topology = results / "tables/topology.txt"

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import report_render
 from examples.page import panel, points, words
 from examples.stored import EXPECTED, ROOT, study
 from scaling.config.scheme import STAGES
@@ -25,8 +24,9 @@ def rounded(*values):
 def draw(name, folder, tables=EXPECTED / "cpu/tables"):
     """Return the SVG of a figure, drawn from the tables in `tables`."""
     made = [path for path in tables.rglob("*.csv") if path.stem in schema.TABLES]
-    report_render.draw((name,), schema.read_study("cpu", made), folder)
-    return (folder / f"{name}.svg").read_text()
+    target, read = folder / f"{name}.svg", schema.read_study("cpu", made)
+    style.save(getattr(scaling, f"draw_{name}"), read, target)
+    return target.read_text()
 
 
 @pytest.mark.parametrize("name", FIGURES)
