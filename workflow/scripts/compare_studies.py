@@ -3,8 +3,8 @@
 A and B are names of studies in studies/, or results folders; `folder:recipe` selects one recipe.
 Two recipes of one study are compared by pairs of runs. With `fail`, the exit status is 0 if no
 configuration of B is slower; 1 for an error; 2 if one is slower by more than `fail` and by more
-than noise; 3 if one cannot be judged (other machines, other work, or a single run), or none is
-in both.
+than noise; 3 if one cannot be judged (other machines, other work, or a single run), or if A and B
+share no configuration.
 """
 
 import re
@@ -85,7 +85,7 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, Any], dict[str, str
 
 
 def timed(runs: list[Run], commands: dict[str, Any], name: str = "") -> schema.StudyTables:
-    """Return tables of times and provenance of `runs`. If not "", `name` replaces their recipe."""
+    """Return tables of times and provenance of `runs`. If not "", `name` is their new recipe."""
     times = settle(timing(runs), runs, commands)[0]
     tables = {"timing": times, "provenance": provenance(runs)}
     renamed = {"recipe": name} if name else {}

@@ -14,7 +14,7 @@ from scaling.report.views import missing as lacking
 from scaling.tables import schema
 
 TABLES = ("gpus", "where", "cells", "limits")
-"""Parts of the page with tables beside those of questions."""
+"""Parts of the page that have tables, in addition to the questions."""
 
 
 @command_line.script

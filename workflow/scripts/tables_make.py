@@ -91,7 +91,7 @@ def main(
     """Write all tables into the folder `tables`.
 
     `config` is the study's configuration. `runs` is the folder of the grid's records, or null.
-    `records` maps each other kind to its files. Accuracy on synthetic images is not judged.
+    `records` maps each other kind to its files. Accuracy on synthetic images is left out.
     """
     study, learned = config["study"], config["dataset"]["source"] != SYNTHETIC.name
     read: dict[str, list[Any]]

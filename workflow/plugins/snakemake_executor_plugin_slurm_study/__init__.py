@@ -154,7 +154,7 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return the state and `column` in squeue of all jobs of this user, by id; some have ended."""
+    """Return the state and `column` in squeue of each job of this user, by id. Ended jobs count."""
     options = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
     lines = answer("squeue", "--noheader", *options).splitlines()
     rows = (line.split("|", 2 + column.count("|")) for line in lines)

@@ -84,7 +84,7 @@ class Judged:
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
-        """Return points and full points of each audited question and of all; a cause costs once."""
+        """Return points and full points, by question and in all. A cause costs points only once."""
         left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
         for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
             name = QUESTIONS.get(one.quantity, "Q2")
@@ -173,7 +173,7 @@ class Submission(NamedTuple):
 
 
 def paths(names: list[str]) -> list[Path]:
-    """Return the paths that `names` match: names or glob patterns, several in one string or not."""
+    """Return the paths of `names`. A name is a path or glob pattern, or several in one string."""
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     listed = list[Path]()
     for path in map(Path, parts):
@@ -184,7 +184,7 @@ def paths(names: list[str]) -> list[Path]:
 
 
 def _inside(path: Path) -> list[Path]:
-    """Return a file or a folder with timings.csv itself, else the tables in and below a folder."""
+    """Return `path` if it is a file or has timings.csv; else all such paths inside the folder."""
     if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
     below = (one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS)
@@ -223,7 +223,7 @@ def table(name: str, title: str, heads: list[str], rows: Iterable[Any]) -> Table
 
 
 def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
-    """Return a link and a row of the index for each study of a submission, or for its refusal."""
+    """Return (link, row of the index) for each study of a submission, or one for its refusal."""
     rows = [(f"{link}#{each.id}", *each.row) for each in one.studies]
     return rows or [("", "–", one.folder, "–", "–", one.refusal, "–")]
 

@@ -18,7 +18,7 @@ import pandas as pd
 from grader.study import FIGURES, FORMULAS, VALUES, Study
 
 PARAMETERS, BYTES_PER_PARAMETER = 11_173_962, 4
-"""Of the lab's ResNet-18; gradients are assumed to be float32, as in all studies of the course."""
+"""Parameters of the lab's ResNet-18, and bytes of a gradient: float32 is assumed in all studies."""
 
 _compiled = cache(partial(compile, filename="formula", mode="eval"))
 FUZZ, NEARLY = 1e-9, 0.02
@@ -159,7 +159,7 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
-    """Return, by name, what formulas use to refer to values of other cells."""
+    """Return the names by which formulas refer to other cells: `fewer`, `mean` and `at`."""
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
@@ -181,9 +181,10 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
 class Verdict:
     """The printed figures of one quantity, and their values by each accepted formula.
 
-    A figure is right if it overlaps any of `values`, pairs of a remark (for figures that follow
-    from this formula alone) and intervals. `right` has the values of the formula that most figures
-    follow. `opened` figures may be right although they overlap none; slips cause the `explained`.
+    `values` has a remark and intervals for each formula. A figure is right if it overlaps any of
+    these intervals. The remark is for figures that overlap only those of this formula. `right` has
+    the values of the formula that most figures follow. `opened` marks figures that may be right
+    although they overlap none; `explained` marks figures that a slip explains.
     """
 
     quantity: str
@@ -229,13 +230,13 @@ def times(text: str, order: str = "TW") -> str:
 def verdicts(cells: Cells) -> dict[str, Verdict]:
     """Return the verdict on each quantity, by its name.
 
-    Adds to `cells.names`, for formulas: `part` (a compute time within the printed one's rounding)
-    and `moving` (the printed communication time, else the right one).
+    Adds two names for formulas to `cells.names`: the function `part` below, and `moving`, the
+    printed communication time or else the right one.
     """
     names, each = cells.names, dict[str, Verdict]()
 
     def part(value: Interval) -> Interval:
-        """Return the compute `value`, widened by the printed one where that is right."""
+        """Return the compute time `value`, widened by the printed one where the two overlap."""
         return value.hull(names["compute"]).where(names["compute"].meets(value), value)
 
     names["part"] = part

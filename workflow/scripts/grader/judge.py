@@ -28,11 +28,11 @@ from scaling.config.stored import read_config
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
 SEVERITIES = ["error", "warning", "remark"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
-"""The evidence that names a slip, -ln(5 %); a wrong figure may lie within a factor of e⁴."""
+"""Evidence that names a slip, -ln(5 %). By chance, a wrong figure lies within a factor of e⁴."""
 LEAST = 3
-"""Least number of figures that a slip has to explain, of which two differ."""
+"""Minimum number of figures that a slip must explain. At least two of them must differ."""
 TRIED, LARGE = 40, 500
-"""Most values of M or B; most cells to look for gaps in."""
+"""Maximum number of values to try for M or B, and of cells in which to look for gaps."""
 
 
 @dataclass
@@ -132,10 +132,10 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
 
 
 def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
-    """Set `opened` for compute and communication that may be right although they seem wrong.
+    """Set `opened` of compute and communication times that may be right although no formula fits.
 
-    Both may derive from a training time on one GPU that no table has: all N imply the same time.
-    Or both were measured: they add up to the time, and none is below zero.
+    Both may derive from a training time on one GPU that no table has, if all N imply the same time.
+    Or both were measured, if their sum is the time on N GPUs and none is below zero.
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
@@ -156,9 +156,9 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
 
 
 def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:
-    """Find times, other than the printed ones, that explain two or more figures of a cell.
+    """Find times of cells, other than the printed times, that two or more figures imply.
 
-    Return these times, one for each row, and a mask of the rows with figures that come from them.
+    Return these times, one for each row, and a mask of the rows with figures that imply them.
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])
@@ -196,10 +196,10 @@ def _missing(cells: Cells) -> Iterator[Finding]:
 def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
     """Yield up to three findings, each a slip that explains some of the suspect figures.
 
-    Suspects are wrong, opened (perhaps right) or have nothing to compare with. The evidence is
-    -ln(chance that a slip meets so many distinct figures) - ln(slips tried) - ln(ways to choose
-    the figures). A slip must explain all opened figures and most of those that may be right.
-    Add the figures that are explained to `one.explained`.
+    Suspects are figures that are wrong, opened (perhaps right), or without a value to compare. The
+    evidence is -ln(chance that a slip meets so many distinct figures) - ln(slips tried) - ln(ways
+    to choose the figures). A slip must explain all opened figures and most of the suspects that are
+    not wrong. Figures that it explains are added to `one.explained`.
     """
     unsure = one.opened | one.open
     suspects = one.wrong & ~one.printed.near(one.right) | unsure
@@ -244,7 +244,7 @@ def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
 def _readings(
     cells: Cells, one: Verdict, suspects: np.ndarray
 ) -> Iterator[tuple[str, str, Interval]]:
-    """Yield cause, rule and all figures by each slip that meets at least one of the suspects."""
+    """Yield (cause, rule, values) for each slip whose values agree with at least one suspect."""
     every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
     texts = [text for text, _ in formulas(one.quantity)] if suspects.any() else []
     for (cause, parts, rule, *changes), text in product(SLIPS, texts):

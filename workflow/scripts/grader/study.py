@@ -33,8 +33,8 @@ class Study:
     """A study as printed; `rows` has a `Figure` or None per configuration and quantity.
 
     `about` is its entry in studies.yaml; `notes` say what was not read. `parameters` are the lowest
-    and highest number that round to the printed one. `global_batch`: batch sizes are of all GPUs;
-    `batch_stated`: a header says whether they are.
+    and highest number that round to the printed one. If `global_batch`, batch sizes count all GPUs.
+    `batch_stated` is whether a header says which GPUs they count.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Study:
 
     @property
     def strategies(self) -> list[str]:
-        """Return the strategies of the rows; an empty name only if no other strategy is named."""
+        """Return the strategies of the rows. The empty name counts only if there is no other."""
         names = sorted(self.rows["strategy"].unique())
         return [*filter(None, names)] or names
 
@@ -102,7 +102,7 @@ def read_file(path: Path) -> list[Study]:
 
 
 def _complete(file: Tables) -> None:
-    """Set strategy, groups, parameters and batch size per GPU in the records of a file."""
+    """Set strategy, `GROUPS`, parameters and batch size per GPU in the records of a file."""
     for one in file.records:
         # Our tables name a configuration `plain/ddp`.
         recipe, _, strategy = str(one.get("recipe") or "").partition("/")
@@ -136,7 +136,7 @@ def _range(text: str) -> tuple[float, float] | None:
 def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
     """Return a row for each configuration, with the median of several runs or later epochs.
 
-    Of a quantity with two values none is used, as nothing says which of them holds.
+    A quantity that is printed twice with different values is left out, with a note.
     """
     cells = defaultdict[Any, list[Record]](list)
     for one in records:

@@ -136,7 +136,7 @@ def _is_value(text: str) -> bool:
 
 
 def _fields(heads: list[Head]) -> set[str]:
-    """Return the fields of headers, GPUs and batch sizes beside a quantity included."""
+    """Return the fields of all headers. GPUs and batch size count even beside another quantity."""
     beside = {"gpus": [one.gpus for one in heads], "batch_size": [one.batch for one in heads]}
     return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
 
@@ -181,7 +181,7 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
 
 
 def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
-    """Return the header of each column of values by its index; of a quantity the first column."""
+    """Return the header of each column of values by index; only the first of equal columns."""
     fields, columns, known = _fields(heads), dict[int, Head](), set[Any]()
     timed = fields & {"epoch", "training", "total"}
     per_epoch = any(one.field == "epoch" and re.search("epoch|/ep", one.words) for one in heads)

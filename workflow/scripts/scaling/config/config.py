@@ -49,7 +49,7 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any
 
 
 def requested(config: dict[str, Any]) -> Configuration:
-    """Return the configuration with all defaults, but only the recipes that a part uses.
+    """Return the configuration with all defaults, but only with recipes that one of its parts uses.
 
     If no part uses the grid, `grid.gpus` become the numbers of GPUs of the time-to-accuracy
     trainings, or [1]. UserError for wrong keys and types.

@@ -48,7 +48,7 @@ def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Ite
 
 
 def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Return how many CPU cores this process may use, by its affinity and its container."""
+    """Return how many CPU cores this process may use, by its affinity and its container's quota."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     with suppress(OSError, ValueError):
         quota, period = map(int, limit.read_text().split())
@@ -57,7 +57,7 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
-    """Raise UserError if jobs on `wanted` devices cannot run here, or if fewer are `granted`."""
+    """Raise UserError if jobs on `wanted` devices cannot run here. Snakemake may use `granted`."""
     machine, cells, on = config["machine"], grid.of(config), config["parts"]
     timed = {cell.recipe: config["recipes"][cell.recipe] for cell in cells}
     device = environment.resolve_device(config["device"])

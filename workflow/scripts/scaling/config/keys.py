@@ -23,10 +23,9 @@ class Grid(types.Section):
     strategies: types.Some[Annotated[str, AfterValidator(STRATEGIES.is_name)]] = Field(
         default_factory=lambda: ["ddp"]
     )
-    """`dp` is torch.nn.DataParallel (GPUs only). `ddp` has one process per GPU and an
-    all-reduce; in `fsdp` (fully_shard) each process stores a part of the model, in `zero1` of
-    the optimizer's state. A run on one GPU is one plain process, measured once for all
-    strategies."""
+    """`dp` is torch.nn.DataParallel (GPUs only). `ddp` has one process per GPU and an all-reduce of
+    gradients. In `fsdp` (fully_shard) each process stores a part of the model, in `zero1` a part of
+    the optimizer's state. A run on one GPU has no strategy and is measured once."""
     gpus: types.Some[types.Few]
     """Numbers of GPUs. Speedups need 1 among them."""
     batch_sizes: types.Some[types.Positive]
@@ -40,8 +39,8 @@ class Grid(types.Section):
     another machine."""
     strong_scaling: bool = True
     """`true` adds a configuration on the most GPUs with the same global batch as one on one GPU,
-    unless the grid has such a pair. It has the possible global batch nearest to 128: 2 × 64 for
-    1 × 128."""
+    unless the grid has such a pair. Of the possible global batches, the nearest to 128 is taken: 2
+    × 64 for 1 × 128."""
 
 
 def _off(value: Any) -> Any:
@@ -53,12 +52,12 @@ class Machine(options.Limits):
     share: bool = False
     """`true` runs timed jobs side by side on one machine: for accuracies, not for times."""
     gpus_per_node: types.Few | None = None
-    """On a cluster: GPUs of one node. Runs on more GPUs use several whole nodes. `null`: every
-    run uses one node."""
+    """Number of GPUs in each node of a cluster. Runs on more GPUs use several whole nodes. `null`:
+    every run uses one node."""
     check: Annotated[Literal["refuse", "warn", "off"], BeforeValidator(_off)] = "refuse"
-    """What to do on an unfit machine: `refuse`, `warn` in the report, or skip the check (`off`).
-    A GPU is unfit if other processes compute on it, if less than 90 % of its memory is free, if
-    it has memory errors, or if its rate is below 90 % of the median GPU's."""
+    """What to do on an unfit machine: `refuse`, `warn` in the report, or skip the check (`off`). A
+    GPU is unfit if other processes compute on it, if less than 90 % of its memory is free, if it
+    has memory errors, or if it computes at less than 90 % of the median GPU's rate."""
 
 
 class Cost(types.Section):
@@ -77,7 +76,8 @@ class TechniqueEntry(SweepOptions, types.Entry):
     """A recipe to train with large batches, and its learning rate sweep."""
 
     recipe: str
-    """A name in `recipes`, of an engine with options of the weight update: only these are used."""
+    """Name of a recipe. Only its options of the weight update are used; its engine must have
+    these."""
     name: Word
     """Name in tables, figures and paths; the default is the name of the recipe."""
 
@@ -94,8 +94,8 @@ class Convergence(options.LargeBatches):
     global_batches: types.Some[Annotated[int, Ge(2)]]
     """Numbers of images per update, over all GPUs, at which each technique is trained."""
     accuracy_margin: types.Fraction
-    """A technique closes the gap to the reference if the whole interval of its difference in
-    test accuracy lies above minus this (0.02: two points)."""
+    """Loss of test accuracy against the reference that is tolerated (0.02: two points). A technique
+    closes the gap if the whole interval of its difference lies above minus this value."""
     recipes: Annotated[
         list[TechniqueEntry],
         BeforeValidator(_named, json_schema_input_type=list[str | TechniqueEntry]),
@@ -139,10 +139,9 @@ class Quantization(options.NetworkTraining):
     calibration_images: types.Count
     """Number of training images that determine the activation scales; 0: all."""
     variants: list[Variant]
-    """Quantized copies of each seed's network. One job per seed measures all of them; a new or
-    changed variant repeats these jobs. Options default to plain int8. The report's stages are
-    `weights`, `weights+activations` and `weights+activations+bias`; histograms show their
-    values."""
+    """Quantized copies of each seed's network. One job per seed measures all variants, so a new or
+    changed variant repeats these jobs. Options default to plain int8. The report shows `weights`,
+    `weights+activations` and `weights+activations+bias` as stages, and histograms of values."""
 
 
 class Configuration(types.Section):

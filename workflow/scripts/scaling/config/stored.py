@@ -34,7 +34,7 @@ MACHINE = Path("machine/check.json")
 TRAININGS = ("runs", "convergence", "full_trainings")
 """Kinds of records that may be absent from a partial study."""
 LIMITS = ("interconnect", "peaks", "machine")
-"""Kinds of records that exist once per repeat. A stored study must have those of repeat 0 only."""
+"""Kinds of records that exist once per repeat. A stored study needs only those of repeat 0."""
 KINDS = (*TRAININGS, *LIMITS, "quantization", "synchronization")
 
 
@@ -112,7 +112,7 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration of the study in `folder`; UserError if a link leads outside."""
+    """Return the configuration of the study in `folder`; UserError if a link leads out of it."""
     return read_config(files.regular(folder / CONFIG, within=folder))
 
 

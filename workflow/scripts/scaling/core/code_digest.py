@@ -15,9 +15,9 @@ from scaling.core import files
 from scaling.core.errors import UserError
 
 SCRIPTS = Path(__file__).parents[2]
-"""The folder of scripts and of the library."""
+"""Folder of the scripts. Its subfolder `scaling` is the library."""
 KEPT = Path(".snakemake/code_digests")
-"""Cache folder of parsed modules, inside Snakemake's folder. Without it, parsing takes a second."""
+"""Cache of parsed modules, in Snakemake's folder. Without the cache, a digest takes a second."""
 MEASURES = (
     *("scaling/data/", "scaling/models/", "scaling/training/", "scaling/instruments/"),
     *("scaling/large_batches/", "scaling/synchronization/", "scaling/quantization/", "extras/"),
@@ -34,10 +34,11 @@ launch it, check its input, word its messages or write its record."""
 
 @cache
 def digest(*modules: str | Path, measuring: bool = False) -> str:
-    """Return a hash of `modules` and of what they import, as 16 hexadecimal digits.
+    """Return a hash of `modules` and of all modules that they import, as 16 hexadecimal digits.
 
-    `modules` are dotted names or paths of files. Only imports from the folder `SCRIPTS` count. If
-    `measuring` is true, a module that is imported counts only if its path starts as in `MEASURES`.
+    `modules` are dotted names or paths of files. Imports from outside the folder `SCRIPTS` are
+    ignored. If `measuring` is true, an imported module counts only if its path begins with one of
+    `MEASURES`.
     """
     return _hash(_parts(modules, measuring))
 

@@ -16,7 +16,7 @@ from scaling.core.section import key_name, sentence
 
 
 def script(*functions: Callable[..., None]) -> Callable[..., None]:
-    """Return a script's `main`, which reads arguments and calls the function that takes them.
+    """Return a script's `main`, which calls the one of `functions` that has the given arguments.
 
     If the file was started as a script, `main` is called at once.
     """

@@ -26,7 +26,7 @@ VARIABLES = re.compile(r"(NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN)_")
 PLACES = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
 )
-"""Matches names of environment variables with locations, which do not affect measurements."""
+"""Matches environment variables of paths, versions and GPU choice, which affect no measurement."""
 AMPERE = (8, 0)
 """Minimum compute capability of a GPU for TF32 and bf16."""
 
@@ -115,7 +115,7 @@ def machine(device: Device) -> str:
 
 
 def slurm_gpus() -> list[str]:
-    """Return the GPUs that Slurm gave this job, such as [`node:0,1`]; [] outside Slurm."""
+    """Return the GPUs that Slurm gave this job, as one text for its node: [`node:0,1`]; else []."""
     ids = os.environ.get("SLURM_STEP_GPUS")
     return [f"{host()}:{ids}"] if ids else []
 
@@ -182,7 +182,7 @@ def resolve_device(requested: Device) -> Device:
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
-    """Return a phrase on a visible GPU below a compute capability; None if there is none."""
+    """Return a phrase on a visible GPU whose compute capability is below `capability`, or None."""
     for handle in map(gpu_handle, visible_gpus()):
         level = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         if level and tuple(level) < capability:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import psutil
 
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""Environment variable with Snakemake's process id, or "". A script ends with that process."""
+"""Environment variable with Snakemake's process id, or "". A script ends when Snakemake does."""
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of control, formatting and surrogate characters, and of line separators."""
 
@@ -41,7 +41,7 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Callable[..., None]) -> Callable[..., None]:
-    """Call `main` if its file was started as a script; return it unchanged."""
+    """Return `main` unchanged, after a call of `main` if its file was started as a script."""
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
             watched = (int(snakemake), os.getppid())

@@ -17,7 +17,7 @@ LOG_LINE, LOG_BYTES = 2_000, 1_000_000
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path, which becomes `target` after the `with` block."""
+    """Yield a temporary path. At the end of the `with` block, the file is renamed to `target`."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

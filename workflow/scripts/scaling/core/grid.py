@@ -23,7 +23,7 @@ class Cell:
 
     recipe: str
     strategy: str
-    """Always `SINGLE` on one GPU. `SINGLE` on several GPUs becomes `ddp`."""
+    """Always `SINGLE` on one GPU. On several GPUs, `SINGLE` is replaced by `ddp`."""
     gpus: int
     """Number of GPUs; on a CPU, number of processes."""
     batch_size: int
@@ -71,8 +71,8 @@ def of(config: Mapping[str, Any]) -> list[Cell]:
     """Return all runs of a configuration's grid; [] if its `parts` have no `scaling`.
 
     A recipe has one run for each combination of its strategies with GPUs, batch size, seed and
-    repeat. If `strong_scaling` is true, it also has the runs of `strong_pair`, except a command
-    of a fixed batch size.
+    repeat. If `strong_scaling` is true, a recipe also has the runs of `strong_pair`, unless it is a
+    command whose batch size is fixed.
     """
     keys, cells = config["grid"], []
     for name in keys["recipes"] if "scaling" in config["parts"] else ():
@@ -95,8 +95,8 @@ def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tup
     """Return the configuration that the grid lacks for strong scaling, as [(GPUs, batch size)].
 
     Strong scaling compares the same global batch on one GPU and on several. The configuration uses
-    the most GPUs, and the global batch nearest to 128 that they can divide evenly. The list is
-    empty if the grid already has such a pair, or cannot have one.
+    the most GPUs, and the global batch nearest to 128 that is divisible by their number. The list
+    is empty if the grid already has such a pair, or cannot have one.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

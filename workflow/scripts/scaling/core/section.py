@@ -103,7 +103,7 @@ class Entry(Section):
 
 
 def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
-    """Raise UserError with all `sentences`, one a line; do nothing if there are none."""
+    """Raise UserError with all `sentences`, one per line; do nothing if there are none."""
     if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(messages) == 1 else "\n  "
         raise UserError(between.join([f"invalid {name.removeprefix('the ')}:", *messages]))

@@ -31,7 +31,7 @@ BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
 evaluation. Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
 
 OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
-"""Options of a technique that its rates or its momentum contain."""
+"""Options of a technique that are already part of the learning rates or the momentum of a run."""
 
 
 @dataclass

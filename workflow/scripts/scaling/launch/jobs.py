@@ -74,7 +74,8 @@ class Jobs:
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
         """Return the machine check that jobs of a repeat take as input, as [path] or [].
 
-        It stays the same once a repeat has records, as Snakemake would repeat its jobs otherwise.
+        The result stays the same once a repeat has records: Snakemake repeats jobs whose input
+        changes.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"
@@ -82,7 +83,7 @@ class Jobs:
         return [str(path)] if wanted or path.exists() else []
 
     def machine_checks(self) -> list[str]:
-        """Return the machine checks of all repeats, each perhaps of another machine."""
+        """Return the machine checks of all repeats, which may run on different machines."""
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
@@ -100,7 +101,7 @@ class Jobs:
         """Return a rule's parameters `job` and `files`, which are functions that Snakemake calls.
 
         Each returns a JSON object of one key, `name`: with options in `job`, with paths in `files`.
-        Snakemake repeats a job if its `job` changes, but not if `files` do, which follow `output`.
+        Snakemake repeats a job if `job` changes. It ignores `files`, as a function of `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -158,7 +159,7 @@ class Jobs:
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return the wildcard `gpus`, or else the most GPUs of the grid that one machine has."""
+        """Return the wildcard `gpus`, or else the most GPUs of the grid that fit on one node."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
@@ -176,7 +177,7 @@ class Jobs:
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return the resources of a rule with timed jobs; None takes the GPUs from wildcards."""
+        """Return resources of a rule with timed jobs. If `gpus` is None, it is a wildcard."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)

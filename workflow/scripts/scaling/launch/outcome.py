@@ -71,8 +71,8 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
     """Return the status of a failed command (None unless out of memory) and its error message.
 
     Both come from the last exception in `lines`, the output. Exceptions of launchers are skipped,
-    and exceptions that the end of another process caused. After an exception that a printed epoch
-    follows, the status is None.
+    and so are exceptions caused by the end of another process. The status is None if the command
+    went on to print an epoch.
     """
     own = [line for line in lines if not LAUNCHERS.search(line)]
     named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
@@ -110,7 +110,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return the status of a run that measured all epochs. An instrument may have failed later."""
+    """Return status and sentence of a run that measured all epochs. Instruments may have failed."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -134,8 +134,8 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Return a phrase on the end of each rank, the first failure first, and on ranks that hung.
 
-    Ranks that reported neither an error nor an end likely hung. If all reported, the ranks that did
-    the fewest steps did. `done` maps each rank to its last epoch.
+    Ranks that reported neither an error nor an end likely hung. If there are none, the ranks with
+    the fewest steps likely hung. `done` maps each rank to its last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

@@ -54,7 +54,7 @@ def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Pa
 
 
 def check(config: dict[str, Any], replayed: Path | None) -> None:
-    """Check `config`, add defaults of keys that it lacks, and set what its jobs inherit."""
+    """Check `config`, add defaults of missing keys, and set environment variables for its jobs."""
     # `--config partial=true` is a string: Snakemake only parses Python's True and False.
     if (partial := config.get("partial")) in ("true", "false"):
         config["partial"] = partial == "true"
@@ -114,7 +114,7 @@ def relay_signals() -> None:
 
 
 def end_at_sigterm() -> None:
-    """Make SIGTERM end this process, a Snakemake of one job, even after it sets its own handler."""
+    """Make SIGTERM end this process even if Snakemake, which runs one job in it, sets a handler."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes)

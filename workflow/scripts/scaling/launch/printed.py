@@ -35,7 +35,7 @@ Time = Annotated[FiniteFloat, Gt(0)]
 
 
 class Printed(BaseModel):
-    """A report on an epoch or a step. Only the client prints the last four keys."""
+    """A report on an epoch or a step. Only scaling_client.py prints the last four keys."""
 
     epoch: Annotated[int, Ge(0)]
     step: Annotated[int, Ge(0)] = -1

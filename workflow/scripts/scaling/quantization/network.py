@@ -40,9 +40,10 @@ Layer = nn.Conv2d | nn.Linear
 WORD_BYTES = 4
 """Bytes of an int32 bias, a scale, or an output factor."""
 IMAGES = "images"
-"""Name of the network's input, beside names of its layers."""
+"""Key of the network's input images, where layers are keys too."""
 Calibration = dict[str, tuple[float, float]]
-"""Smallest and largest output by layer, after its ReLU if it has one; `IMAGES`: of the images."""
+"""Smallest and largest output by layer, after its ReLU if it has one; by `IMAGES`, of the
+images."""
 
 
 def qmax(bits: int) -> int:
@@ -102,7 +103,7 @@ def layers(network: nn.Module) -> dict[str, Any]:
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Map each layer's name to that of the ReLU after it, else to its own; `IMAGES` to itself."""
+    """Map each layer to the ReLU that follows, or else to itself, by name; `IMAGES` to itself."""
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
@@ -152,7 +153,7 @@ class QuantizedLayer(nn.Module):
     `factor` [outputs] brings sums to outputs of `bits` bits, given the `largest` |output| of the
     float layer. If `bits` is None, outputs are floats: the accumulator divided by S.
     `accumulator_bound` is the largest |products + bias| for any integer input. A deliberate mistake
-    of the scheme changes these scales; one of them needs `images_scale`.
+    of the scheme changes these scales; only the mistake `no_product` uses `images_scale`.
     """
 
     def __init__(
@@ -222,7 +223,7 @@ class QuantizedLayer(nn.Module):
 
 @torch.no_grad()
 def quantize(network: nn.Sequential, scheme: Scheme, calibration: Calibration) -> nn.Sequential:
-    """Return an integer copy of `network`; its first module, `quantize`, is for the images.
+    """Return an integer copy of `network`. Its first module, `quantize`, rounds the images.
 
     A `QuantizedLayer` replaces each layer with weights. If `scheme.activation_bits` is None, the
     copy has float layers, with weights that were rounded and divided by their scales. UserError if

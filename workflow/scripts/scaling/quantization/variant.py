@@ -40,8 +40,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return accuracy, bytes and layers of a quantized copy of `network`.
 
-    The training images `chosen` calibrate the copy, unless a mistake of `scheme` replaces them. The
-    default scheme, int8 throughout, has histograms too.
+    The training images `chosen` calibrate the copy, unless a mistake of `scheme` replaces them.
+    Only the default scheme, int8 throughout, also gives histograms.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -92,11 +92,11 @@ def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
-    """Return the scales and bounds of an integer layer; with scales per channel, of channel 0.
+    """Return the scales and bounds of an integer layer. Scales per channel are those of channel 0.
 
     `output_scale` multiplies the accumulator; other scales are levels per unit of the float value.
-    `top_step` = S · o · max is the level of the largest output, by its range `ends`. `bias_steps`
-    is the quantized `largest_bias`, `bias_error_steps` the largest |quantized bias - S · bias|.
+    `top_step` is the level of the largest output: S · o · max |`ends`|. `bias_steps` is the
+    quantized `largest_bias`, `bias_error_steps` the largest |quantized bias - S · bias|.
     """
     bias, factor = floats.bias.double(), layer.factor
     at = bias.abs().argmax()

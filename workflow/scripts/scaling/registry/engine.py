@@ -47,11 +47,12 @@ def files(command: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine: its trainer and its options, with the strategies and devices that these allow."""
+    """An engine: its trainer, its options, and which options need a GPU or certain strategies."""
 
     name: str
     trainer: Reference
-    """Reference to a subclass of `scaling.training.trainer.Trainer` (of commands: a function)."""
+    """Reference to a subclass of `scaling.training.trainer.Trainer`; for commands, to a
+    function."""
     options: type[Section]
     """Class of the options in recipes of this engine."""
     gpu_options: tuple[str, ...] = ()
@@ -73,8 +74,8 @@ class CommandOptions(Section):
     unit: Annotated[str, StringConstraints(pattern="^[a-z]+$", max_length=20)] = "samples"
     """Unit of the `samples` that the command prints, in the plural, as `tokens`."""
     samples: Literal["all", "rank"] | None = None
-    """Whether the `samples` that the command prints count `all` processes or only one `rank`.
-    Null: all, or one rank if runs on N GPUs print an Nth of the samples on one GPU."""
+    """Whether the `samples` that the command prints count `all` processes or only one `rank`. Null:
+    one rank if runs on N GPUs print 1/N of the samples on one GPU, else all."""
 
 
 COMMAND = Engine("command", Reference("scaling.launch.own_trainer:run"), CommandOptions)

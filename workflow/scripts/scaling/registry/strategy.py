@@ -8,7 +8,7 @@ from scaling.registry.registry import Reference, Registry
 
 
 def _all_reduced(gpus: int, gradient_bytes: float) -> float:
-    """Return 2(N-1)/N · K, the bytes a GPU sends in a ring all-reduce (Patarasuk & Yuan 2009)."""
+    """Return 2(N-1)/N · bytes: each of N GPUs sends as many in a ring (Patarasuk & Yuan 2009)."""
     return 2 * (gpus - 1) / gpus * gradient_bytes
 
 
@@ -22,7 +22,7 @@ def _copied(gpus: int, gradient_bytes: float) -> float:
 
 
 def _sharded(gpus: int, gradient_bytes: float) -> float:
-    """Return 3(N-1)/N · K bytes: a GPU sends (N-1)/N · K in each of three passes of a ring.
+    """Return 3(N-1)/N · `gradient_bytes`: each of N GPUs sends a third in each pass of a ring.
 
     The passes are two all-gathers and a reduce-scatter in FSDP (Zhao et al. 2023), an all-reduce
     (two passes) and a broadcast in ZeroRedundancyOptimizer. Recipe `tuned` sends fewer bytes.
@@ -44,7 +44,7 @@ class Strategy:
     busiest_bytes: Callable[[int, float], float] = _all_reduced
     """Function (N, gradient bytes) → bytes per iteration in one direction of the busiest link."""
     sweep_kinds: tuple[str, ...] = ()
-    """Kinds of the sweep's messages that it sends; if empty, all-reduces of the same sizes."""
+    """Kinds of messages in the sweep that the strategy sends; if empty, it sends all-reduces."""
     replicates: bool = True
     """Whether all ranks end with equal parameters."""
     needs_gpu: bool = False

@@ -39,7 +39,7 @@ class Plan(Measurement, Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def trainings(self) -> list[Training]:
-        """Return trainings of each seed with and without `set_epoch`, and one per other mode."""
+        """Return two trainings per seed, with and without `set_epoch`, and one per other mode."""
         orders = [Training(seed, set_epoch=on) for seed in self.seeds for on in (True, False)]
         return orders + [one for one in self.modes.values() if one.buffers != "broadcast"]
 

@@ -21,10 +21,11 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""Below this number of seeds, deviations are pooled: two alone give ± 9 standard deviations."""
+"""With fewer seeds, equal trainings share one standard deviation: a lone pair gives an interval of
+± 9 deviations."""
 EPOCH = 5
 AS_WELL = 0.02
-"""A row is as accurate as another if the interval of their difference is above minus this."""
+"""A row is as accurate as the reference if their difference's interval lies above −0.02."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SPEEDUP = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
@@ -59,10 +60,10 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(tables: StudyTables) -> pd.DataFrame:
     """Return a row per configuration: metrics over seeds, and the difference from a reference.
 
-    Training metrics are of epoch 5, or of the last epoch of a shorter training. `reference` marks
-    a recipe's configuration on 1 GPU with the techniques' reference batch (default 128), or else
-    the smallest batch. The interval of `difference` is over seeds; with fewer than 3 seeds, its
-    deviation is that of `_equal_trainings`.
+    Training metrics are of epoch 5, or of the last epoch of a shorter training. `reference` marks a
+    recipe's configuration on 1 GPU with the techniques' reference batch (default 128), or else the
+    smallest batch. The interval of `difference` is over seeds; with fewer than 3 seeds, it uses the
+    deviation from `_equal_trainings`.
     """
     accuracy, remedies = tables.accuracy, tables.remedies
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
@@ -113,7 +114,7 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
 
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """Return a row per number of GPUs: median, minimum and maximum over trainings to `accuracy`.
+    """Return a row per number of GPUs: median, minimum and maximum of its trainings to `accuracy`.
 
     `training_seconds` is the sum over epochs, at the average machine. `run_seconds` leaves out runs
     that compiled. `speedup` compares training seconds with those on the fewest GPUs.
@@ -168,7 +169,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many learning rates a record tried; 0 unless plain SGD at the reference batch."""
+    """Return how many learning rates were tried, if of plain SGD at the reference batch, else 0."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}
@@ -191,7 +192,7 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
-    `validation_accuracy` is from the sweep. Claims ignore an accuracy lower by less than
+    `validation_accuracy` is of the sweep's runs. Claims ignore a loss of test accuracy below
     `accuracy_margin`.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]

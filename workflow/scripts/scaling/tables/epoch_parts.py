@@ -41,9 +41,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return seconds per iteration by name, for the names in `EXCHANGE` that a run measured.
+    """Return a run's seconds per iteration for each name in `EXCHANGE` that it measured.
 
-    A block's time is that of the slowest rank, a message's time that of the rank that waits least.
+    The delay is of the slowest rank. Times of messages are of the rank that waits least.
     """
     seconds = {}
 
@@ -70,9 +70,9 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return bytes per iteration on the busiest link, and standalone bus bandwidth (GB/s).
 
-    Sweeps on the row's machines timed the messages: the strategy's `sweep_kinds`, or else
-    all-reduces of the row's message sizes. The bandwidth is NaN if a message is missing or has
-    wrong results.
+    The bandwidth is from sweeps on the row's machines. Their messages are of the strategy's
+    `sweep_kinds`, or else all-reduces of the row's message sizes. The bandwidth is NaN if a message
+    is missing or has wrong results.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()

@@ -30,14 +30,14 @@ OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope; a note if missing."""
+"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, and why it is missing."""
 Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Set `machine` in each record's environment. Records that share a part get the same name.
+    """Set `machine` in each record's environment. Records of the same machines get the same name.
 
-    Parts are the machines that a record names; in older records GPU UUIDs, or else hosts.
+    A run on several machines unites them. Old records are compared by GPU UUIDs, or else by hosts.
     """
     environments = [record["environment"] for record in records]
     if not environments:
@@ -79,8 +79,8 @@ class Spread(NamedTuple):
 class Noise:
     """The model of noise for column `quantity` of `runs`, a table with `keys`, machine and code.
 
-    Of a configuration, only the runs of its commonest code count. If `apart`, each batch size has
-    its own fit and one variance, whatever the strategy.
+    Of each configuration, only runs of its most frequent code count. If `apart`, each batch size
+    has a fit and a variance of its own, which all strategies share.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ CONTENTS = {
     ("update", "broadcast"): "parameters",
     ("backward", "scatter"): "gradients of outputs",
 }
-"""What a message carries, where its phase and kind determine that."""
+"""What a message carries, by its phase and kind, for those that determine its content."""
 BYTES_PER_CHANNEL = 2 * 4
 """Bytes that SyncBatchNorm's backward pass sums per channel: two float32 values."""
 
@@ -97,7 +97,7 @@ def buffers(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per seed and variant, in the given order. Each seed begins with float32.
+    """Return one row per seed and variant, in the given order. The first row of a seed is float32.
 
     `mean_standard_error_points` is the error of the mean difference from float32 over all seeds.
     """
@@ -207,9 +207,9 @@ def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
 
 
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
-    """Return the mean accuracy of `ours` minus that of the classes `by` in `theirs`, in points.
+    """Return the mean accuracy of `ours` minus that of `theirs`, in percentage points.
 
-    The mean is over seeds; its standard error is over images.
+    `by` names the predictions of `theirs` to count. The standard error is over images.
     """
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]

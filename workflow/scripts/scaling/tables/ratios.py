@@ -14,7 +14,7 @@ from scaling.tables.timing import TIMES, of_times
 from scaling.tables.work import factor
 
 UNLIKE = "no ratio: one GPU ran with"
-"""Beginning of a row's note if its baseline on one GPU used other options."""
+"""Beginning of a row's note if its baseline, on one GPU, ran with other options."""
 OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
 NO_PAIR = "no ratio: no two runs of one seed and repeat"
 VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "only in B"]
@@ -24,7 +24,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     """Return each configuration's speedups T(1,b) / T(N,b), of epoch time and of training time.
 
     `efficiency` is speedup / N; `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A `note` says
-    why there is no ratio, or that the grid has the configuration for strong scaling only.
+    why there is no ratio, or that only strong scaling needs the configuration.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -68,8 +68,9 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     """Return two studies' times joined by configuration, in columns a_… and b_…, slowest b first.
 
-    `ratio` is time a / time b, by the model of noise or, if `pairs`, from pairs of runs with equal
-    seed and repeat. `verdict` is about b. Configurations without any time are left out.
+    `ratio` is time a / time b. It is from the model of noise or, if `pairs`, from pairs of runs
+    with equal seed and repeat. `verdict` says how fast b is. Configurations without any time are
+    left out.
     """
     ran = pd.concat([a.provenance.assign(side="a"), b.provenance.assign(side="b")])
     noise = Noise(ran, TIMES[0], [*CELL_KEYS, "side"])
@@ -105,9 +106,9 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 
 
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
-    """Return the ratios of `one` and `other` from pairs of runs, without those of other pairs.
+    """Return the ratios `one` / `other`, computed from pairs of runs with equal seed and repeat.
 
-    In the model of noise, a pair takes the place of a machine, a configuration that of the code.
+    The model of noise takes each pair as a machine, and each configuration as a version of code.
     """
     timed = ran[ran["epoch_seconds"] > 0]
     pairs = timed[timed.groupby(RUN_KEYS)["side"].transform("nunique") == 2]

@@ -244,7 +244,7 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Map names such as `tuned/ddp` to its rows, and those of the recipe on one GPU."""
+    """Return rows by configuration, such as `tuned/ddp`, with the recipe's rows on one GPU."""
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
         for strategy in [one for one in rows["strategy"].unique() if one] or [""]:

@@ -72,9 +72,9 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return seconds of an epoch by each block of steps on batches in memory, [rank, block].
+    """Return the seconds of an epoch on batches in memory, from each block of steps: [rank, block].
 
-    `name` is the kind of block, with or without gradient exchange. None if there is no such block.
+    `name` selects blocks with or without gradient exchange. None if there are no such blocks.
     """
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")

@@ -24,8 +24,8 @@ def settle(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return `timing` with units and samples of the commands in `recipes`, and warnings.
 
-    Samples become those of all ranks: if a recipe's key `samples` is not set, and N GPUs print 1/N
-    of the samples of one GPU, these are one rank's. What a command did not print becomes NaN.
+    Samples become those of all ranks. If a recipe's key `samples` is not set, and N GPUs print 1/N
+    of the samples of one GPU, the numbers count as one rank's. What a command did not print is NaN.
     """
     units = timing["recipe"].map({name: one["unit"] for name, one in recipes.items()})
     table, counts = timing.assign(unit=units.fillna(""), whole=False), timing[PRINTED]

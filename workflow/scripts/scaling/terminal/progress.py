@@ -53,7 +53,7 @@ class Progress:
         logging.getLogger("snakemake.logging").addFilter(self.follow)
 
     def follow(self, record: Any) -> bool:
-        """Handle an event before Snakemake shows it. An exception never stops the study."""
+        """Handle an event of Snakemake's log. Return True to have it shown, even after an error."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         number = getattr(record, {"JOB_FINISHED": "job_id"}.get(event, "jobid"), None)
         try:
@@ -215,7 +215,7 @@ def study_status(config: dict[str, Any], since: float) -> str:
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return numbers of runs by state, `2 done, 1 waiting`; of `alone` or fewer only the state."""
+    """Return numbers of runs by state: `2 done, 1 waiting`; for up to `alone` runs only states."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 

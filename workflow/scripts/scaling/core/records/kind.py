@@ -1,4 +1,4 @@
-"""Read and write records, each checked against its schema; schemas of all but trainings."""
+"""Read and write records, checked against schemas. Schemas of trainings are in the module `run`."""
 
 import hashlib
 import json
@@ -172,7 +172,8 @@ class Synchronization(Record):
     train_images: Positive
     parameters: Options
     model: Annotated[dict[str, Whole], Len(3, 3)]
-    """Keys `parameter_bytes`, `buffer_bytes` and `widest_norm` (channels of the widest norm)."""
+    """Keys `parameter_bytes`, `buffer_bytes`, and `widest_norm` (channels of the widest batch
+    norm)."""
     permutations: NotRequired[list[Row]]
     """Only before version 9: image orders of samplers that ran outside a training."""
     steps: list[Row]
@@ -208,7 +209,8 @@ class VariantRecord(Record):
     packed_bytes: Positive
     float32_bytes: Positive
     exactness: NotRequired[Row | None]
-    """Only before version 9: how many logits were also computed in integers, how many differed."""
+    """Only before version 9: how many logits were recomputed in integers, and how many then
+    differed."""
     input: Row | None
     """Quantization of input images: `scale` (levels per unit) and `range`."""
     layers: Annotated[list[Row], Len(1)]
@@ -219,7 +221,7 @@ class VariantRecord(Record):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of record. `contradictions` yields a phrase for each value that cannot be."""
+    """A kind of record. `contradictions` yields a phrase for each impossible value in a record."""
 
     what: str
     schema: Any

@@ -39,7 +39,7 @@ class OfRank(TypedDict):
 
 
 class EpochRow(OfRank):
-    """One epoch of a run on one rank; `seconds` is host time, from idle GPU to idle GPU."""
+    """One epoch of a run on one rank. At both ends of the host time `seconds` the GPU is idle."""
 
     epoch: types.Positive
     seconds: types.Seconds
@@ -49,7 +49,7 @@ class EpochRow(OfRank):
     train_accuracy: types.Fraction | None
     role: types.Role
     power_capped_seconds: types.Duration | None
-    """Seconds at the power limit: the maximum over the rank's GPUs; null if not counted."""
+    """Seconds at the power limit, of the rank's most limited GPU; null if not counted."""
     gpu_readings: list[GpuReading]
 
 
@@ -61,7 +61,7 @@ class Energy(TypedDict):
     seconds: types.Seconds
     joules: list[types.Amount | None]
     power_capped_seconds: types.Amount | None
-    """Seconds at the power limit: the maximum over the rank's GPUs, and at most `seconds`."""
+    """Seconds at the power limit, of the rank's most limited GPU; never more than `seconds`."""
     counts: str
 
 
@@ -99,7 +99,7 @@ class Evaluation(TypedDict):
 
 
 class Memory(TypedDict):
-    """Peak bytes of each GPU and the capacity of one; on a CPU of each process and of the host."""
+    """Peak bytes of each GPU, and capacity of one; on a CPU, of each process and of the host."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]
@@ -107,7 +107,7 @@ class Memory(TypedDict):
 
 
 class Reading(OfRank):
-    """Seconds of communication in a number of iterations; `note` says why there are none."""
+    """Seconds of communication in a number of iterations; `note` says why seconds are missing."""
 
     estimate: Literal["without_communication", "profiler", "ddp_log"]
     communication_seconds: NotRequired[types.Duration]
@@ -128,7 +128,7 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of blocks of iterations on batches in memory, in the order of `steps.IN_TURN`."""
+    """Seconds of blocks of iterations on batches in memory. `steps.IN_TURN` tells their order."""
 
     samples: types.Whole | None
     seconds: types.Repeats
@@ -143,7 +143,7 @@ which no class listed earlier in `KernelClass` runs. `bytes`: memory traffic, wh
 
 
 class DeviceTime(OfRank):
-    """Busy seconds of a GPU in a number of iterations; `note` says why there are none."""
+    """Busy seconds of a GPU in a number of iterations; `note` says why seconds are missing."""
 
     gpu: NotRequired[types.Whole]
     seconds: NotRequired[types.Seconds]
@@ -179,7 +179,7 @@ class Run(types.Record):
 
 
 class Technique(types.Record):
-    """Record of one technique, `remedy`, at one global batch (`runs.json`)."""
+    """Record of a technique at one global batch, `runs.json`. `remedy` is the technique's name."""
 
     remedy: str
     global_batch: types.Positive
@@ -190,7 +190,7 @@ class Technique(types.Record):
     """Settings that all techniques of a study share, as in `large_batches.plan.Study`."""
     dataset: types.Dataset
     result: types.Row | None
-    """Of `large_batches.experiment`: the chosen factor on the learning rate, and all trainings."""
+    """Result of `large_batches.experiment`: best factor on the learning rate, and all trainings."""
 
 
 def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
@@ -200,7 +200,7 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each value that cannot be, except of a user's command."""
+    """Yield a phrase for each impossible value. Records of a user's command are not checked."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
     if record["training"]["engine"] == "command":
         return
