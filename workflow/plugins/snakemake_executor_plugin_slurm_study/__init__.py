@@ -81,7 +81,7 @@ class Executor(slurm.Executor):
         self._again.append(job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
-        """Report a failed job; but submit it again if its submission failed temporarily."""
+        """Report a failed job, or submit it again if only its submission failed, temporarily."""
         reason = (msg or "").partition("\n    sbatch call:")[0]
         if job_info.external_jobid is None and PASSES.search(reason):
             self._submit_again(job_info.job, reason)
@@ -154,7 +154,7 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return the state and `column` in squeue of each job of this user, by id. Ended jobs count."""
+    """Return state and `column` in squeue of each job of this user, by id; ended jobs included."""
     options = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
     lines = answer("squeue", "--noheader", *options).splitlines()
     rows = (line.split("|", 2 + column.count("|")) for line in lines)

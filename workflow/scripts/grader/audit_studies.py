@@ -1,7 +1,7 @@
 """Audit submitted studies: files with tables, or folders of them.
 
-Prints a line for every finding and one for each study; last how many files were given, read and
-refused. Exits with 3 if a study has an error or cannot be read.
+Prints a line for each finding and each study, then how many files were given, read and refused.
+Exits with 3 if a study has an error or cannot be read.
 """
 
 import argparse

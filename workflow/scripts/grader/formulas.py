@@ -106,7 +106,7 @@ class Cells:
     strategy: str = ""
 
     def evaluate(self, formula: str, time: str = "T", **more: Any) -> Any:
-        """Return the value of a formula with `t` = `time` ("T" or "W"), `more` names added."""
+        """Return the value of a formula. `t` is `time` ("T" or "W"); `more` defines other names."""
         names = self.names | {f"t{n}": self.names[time + n] for n in ("", "1")}
         names |= {f"u{n}": self.names[("W" if time == "T" else "T") + n] for n in ("", "1")}
         return eval(_compiled(formula), {"__builtins__": {}}, names | more)
@@ -117,7 +117,7 @@ class Cells:
 
 
 def cells_of(study: Study, strategy: str, images: int) -> Cells:
-    """Return the cells of a strategy, with others' one-GPU times for batch sizes it has none of."""
+    """Return the cells of a strategy. Missing times on one GPU are taken from another strategy."""
     single, chosen = study.rows["gpus"] == 1, study.rows["strategy"] == strategy
     sizes = study.rows.loc[chosen & single, "batch_size"]
     others = study.rows[single & ~chosen & ~study.rows["batch_size"].isin(sizes)]
@@ -182,9 +182,9 @@ class Verdict:
     """The printed figures of one quantity, and their values by each accepted formula.
 
     `values` has a remark and intervals for each formula. A figure is right if it overlaps any of
-    these intervals. The remark is for figures that overlap only those of this formula. `right` has
-    the values of the formula that most figures follow. `opened` marks figures that may be right
-    although they overlap none; `explained` marks figures that a slip explains.
+    these intervals. The remark applies if it overlaps only the intervals of that formula. `right`
+    has the values of the formula that most figures follow. `opened` marks figures that may be right
+    although they overlap no interval; `explained` marks figures that a slip explains.
     """
 
     quantity: str

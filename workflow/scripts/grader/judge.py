@@ -28,7 +28,7 @@ from scaling.config.stored import read_config
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
 SEVERITIES = ["error", "warning", "remark"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
-"""Evidence that names a slip, -ln(5 %). By chance, a wrong figure lies within a factor of e⁴."""
+"""Evidence that names a slip, -ln(5 %), and ln of the range in which a wrong figure may lie."""
 LEAST = 3
 """Minimum number of figures that a slip must explain. At least two of them must differ."""
 TRIED, LARGE = 40, 500
@@ -77,8 +77,7 @@ class Judgement:
 def judge(study: Study, images: int) -> Judgement:
     """Return a judgement on each figure and time of a study.
 
-    Batch sizes are per GPU, unless their header says or most figures show that they are of all
-    GPUs.
+    Batch sizes are taken as per GPU, unless a header or most figures show that they count all GPUs.
     """
     judgement, sizes = _judged(study, images), study.rows["batch_size"] / study.rows["gpus"]
     unsaid = not (study.batch_stated or study.global_batch) and (sizes == sizes.round()).all()

@@ -40,7 +40,7 @@ def unsupported(
 
 
 def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each recipe of precision bf16, if a visible GPU cannot compute in it."""
+    """Yield a sentence for each recipe of precision bf16, if a visible GPU does not support it."""
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for name, options in recipes.items():
         if old and options.get("precision") == "bf16":

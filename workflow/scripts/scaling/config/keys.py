@@ -39,8 +39,8 @@ class Grid(types.Section):
     another machine."""
     strong_scaling: bool = True
     """`true` adds a configuration on the most GPUs with the same global batch as one on one GPU,
-    unless the grid has such a pair. Of the possible global batches, the nearest to 128 is taken: 2
-    × 64 for 1 × 128."""
+    unless the grid has such a pair. Its global batch is as near to 128 as possible: 2 × 64 for 1 ×
+    128."""
 
 
 def _off(value: Any) -> Any:
@@ -76,8 +76,7 @@ class TechniqueEntry(SweepOptions, types.Entry):
     """A recipe to train with large batches, and its learning rate sweep."""
 
     recipe: str
-    """Name of a recipe. Only its options of the weight update are used; its engine must have
-    these."""
+    """Name of a recipe whose engine has options of the weight update. Only these are used."""
     name: Word
     """Name in tables, figures and paths; the default is the name of the recipe."""
 
@@ -94,7 +93,7 @@ class Convergence(options.LargeBatches):
     global_batches: types.Some[Annotated[int, Ge(2)]]
     """Numbers of images per update, over all GPUs, at which each technique is trained."""
     accuracy_margin: types.Fraction
-    """Loss of test accuracy against the reference that is tolerated (0.02: two points). A technique
+    """Tolerated loss of test accuracy, compared with the reference (0.02: two points). A technique
     closes the gap if the whole interval of its difference lies above minus this value."""
     recipes: Annotated[
         list[TechniqueEntry],
@@ -140,8 +139,9 @@ class Quantization(options.NetworkTraining):
     """Number of training images that determine the activation scales; 0: all."""
     variants: list[Variant]
     """Quantized copies of each seed's network. One job per seed measures all variants, so a new or
-    changed variant repeats these jobs. Options default to plain int8. The report shows `weights`,
-    `weights+activations` and `weights+activations+bias` as stages, and histograms of values."""
+    changed variant repeats these jobs. Options default to plain int8. The report shows the stages
+    `weights`, `weights+activations` and `weights+activations+bias`, and histograms of their
+    values."""
 
 
 class Configuration(types.Section):

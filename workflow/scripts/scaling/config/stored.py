@@ -101,7 +101,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of the stored study `name`; for the name `results`, results/."""
+    """Return the folder of the stored study `name`, or results/ for the name `results`."""
     if name == RESULTS.name:
         return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
@@ -124,7 +124,7 @@ def dataset_folder(config: dict[str, Any]) -> Path:
 
 
 def has_runs(records: Path, repeat: str) -> bool:
-    """Return whether a repeat has a record: `repeat` is "" (the first), `/repeat~1` and so on."""
+    """Return whether any run has a record. `repeat` is "" (first repeat), `/repeat~1` and so on."""
     return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
 
 

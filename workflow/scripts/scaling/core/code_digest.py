@@ -49,7 +49,7 @@ def described(*modules: str | Path) -> dict[str, Any]:
 
 
 def packages(*modules: str | Path) -> dict[str, str]:
-    """Map each package that `modules` import to a hash of its measuring code."""
+    """Return, by package, a hash of the measuring code that `modules` import."""
     parts = _parts(modules, measuring=True)
     found = groupby(parts, key=lambda part: re.split(r"[/ ]", part.removeprefix("scaling/"))[0])
     return {package: _hash(own) for package, own in found}

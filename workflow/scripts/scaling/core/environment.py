@@ -26,7 +26,7 @@ VARIABLES = re.compile(r"(NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN)_")
 PLACES = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
 )
-"""Matches environment variables of paths, versions and GPU choice, which affect no measurement."""
+"""Matches names of variables with paths, versions or visible GPUs. They affect no measurement."""
 AMPERE = (8, 0)
 """Minimum compute capability of a GPU for TF32 and bf16."""
 
@@ -115,7 +115,7 @@ def machine(device: Device) -> str:
 
 
 def slurm_gpus() -> list[str]:
-    """Return the GPUs that Slurm gave this job, as one text for its node: [`node:0,1`]; else []."""
+    """Return the GPUs that Slurm gave this job, such as [`node:0,1`]; [] outside Slurm."""
     ids = os.environ.get("SLURM_STEP_GPUS")
     return [f"{host()}:{ids}"] if ids else []
 

@@ -58,9 +58,9 @@ def margin(spreads: Any, sizes: Any) -> Any:
 
 
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
-    """Return the slowdown from the first to the last third of epochs, and whether it is steady.
+    """Return the slowdown from the first to the last third of epochs, and whether times are steady.
 
-    The slowdown is a fraction. It is steady if it is at most `STEADY`, or at most the median
+    The slowdown is a fraction. Times are steady if it is at most `STEADY`, or at most the median
     difference of consecutive epochs (von Neumann et al. 1941). Fewer than 3 epochs give NaN and
     False.
     """
@@ -73,7 +73,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `drift` and `settled` of the measured epochs. The slowest rank's time counts."""
+    """Return `drift` and `settled` of measured epochs. The slowest rank sets an epoch's time."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

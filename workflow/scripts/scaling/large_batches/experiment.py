@@ -108,7 +108,7 @@ class Experiment:
         return {"factor": factor, "learning_rate": peak, "held_out": held_out, **result}
 
     def _train(self, spec: RunSpec, rates: plan.Rates, held_out: bool = False) -> Result:
-        """Train until the run ends or a loss is not finite; return its metrics after each epoch.
+        """Train until the run ends or a loss is not finite; return metrics after each epoch.
 
         `diverged` is "not finite", "at chance" (the last training loss is at least ln(classes), the
         loss of a constant prediction), or "".

@@ -59,9 +59,9 @@ def choose(losses_by_factor: Mapping[float, float | None]) -> float:
 def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
     """Return the factor that a sweep tries next, or None if the sweep is complete.
 
-    It is half the smallest factor if that is the best or no loss is finite, twice the largest if
-    that is the best, or else the geometric mean of the best and a neighbour that differs from it by
-    more than a factor of 2.
+    If the smallest factor is the best, or no loss is finite, this is half the smallest. If the
+    largest is the best, this is twice the largest. Otherwise this is the geometric mean of the best
+    factor and a neighbour that is more than a factor of 2 away.
     """
     tried, best = sorted(losses_by_factor), choose(losses_by_factor)
     if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):

@@ -74,8 +74,7 @@ class Jobs:
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
         """Return the machine check that jobs of a repeat take as input, as [path] or [].
 
-        The result stays the same once a repeat has records: Snakemake repeats jobs whose input
-        changes.
+        Once a repeat has records, this stays the same: Snakemake repeats jobs whose input changes.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"
@@ -87,7 +86,7 @@ class Jobs:
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return a value for each field of `kind`: from `own`, or from the last section with it."""
+        """Return each field of `kind` from `own`, or else from the last section that defines it."""
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
         for section in ("machine", "training", *sections):
@@ -101,7 +100,7 @@ class Jobs:
         """Return a rule's parameters `job` and `files`, which are functions that Snakemake calls.
 
         Each returns a JSON object of one key, `name`: with options in `job`, with paths in `files`.
-        Snakemake repeats a job if `job` changes. It ignores `files`, as a function of `output`.
+        Snakemake repeats a job if `job` changes, but ignores `files`, which depend on `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -177,7 +176,7 @@ class Jobs:
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return resources of a rule with timed jobs. If `gpus` is None, it is a wildcard."""
+        """Return the resources of a timed rule. If `gpus` is None, wildcards give the number."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)

@@ -92,7 +92,7 @@ def elapsed() -> float:
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process when `parent` dies, and let SIGTERM reach it."""
+    """Let the kernel kill this process when `parent` dies, and unblock SIGTERM."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -87,7 +87,7 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
-    """Return a run's status and a sentence about it or None; UserError if a rank failed or hung."""
+    """Return a run's status, and a sentence or None; UserError if a rank failed or hung."""
     lines = result.lines
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
     if len(lines["end"]) == spec.processes:
@@ -110,7 +110,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return status and sentence of a run that measured all epochs. Instruments may have failed."""
+    """Return the status of a run that measured all epochs, and a sentence or None."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"

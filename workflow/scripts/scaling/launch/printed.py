@@ -154,8 +154,8 @@ def _refused(line: str, why: str) -> UserError:
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return one row per epoch from `lines`, the table that `read_lines` returns.
 
-    Of a step that several processes report, the longest time and the mean loss count. Samples are
-    summed if they differ; equal samples are already those of all processes.
+    If several processes report a step, their longest time and mean loss count. Their samples are
+    summed if they differ. Equal samples are taken as those of all processes.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])

@@ -40,10 +40,9 @@ Layer = nn.Conv2d | nn.Linear
 WORD_BYTES = 4
 """Bytes of an int32 bias, a scale, or an output factor."""
 IMAGES = "images"
-"""Key of the network's input images, where layers are keys too."""
+"""Key of the network's input images in dictionaries whose other keys are names of layers."""
 Calibration = dict[str, tuple[float, float]]
-"""Smallest and largest output by layer, after its ReLU if it has one; by `IMAGES`, of the
-images."""
+"""Smallest and largest output by layer, after its ReLU if any. `IMAGES` is the key of the input."""
 
 
 def qmax(bits: int) -> int:

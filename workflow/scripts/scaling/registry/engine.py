@@ -51,8 +51,7 @@ class Engine:
 
     name: str
     trainer: Reference
-    """Reference to a subclass of `scaling.training.trainer.Trainer`; for commands, to a
-    function."""
+    """Reference to a subclass of `scaling.training.trainer.Trainer`, or a function for commands."""
     options: type[Section]
     """Class of the options in recipes of this engine."""
     gpu_options: tuple[str, ...] = ()

@@ -39,7 +39,7 @@ def loaded(path: Path) -> ModuleType:
 
 
 def plugin_entries() -> dict[Path, Any]:
-    """Return the `ENTRY` of each file in `SCALING_PLUGINS`, by path; None where it lacks one."""
+    """Return `ENTRY`, or None, of each file in `SCALING_PLUGINS`, by path."""
     paths = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     return {path: getattr(loaded(path), "ENTRY", None) for path in paths}
 

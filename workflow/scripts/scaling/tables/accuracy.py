@@ -21,8 +21,8 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""With fewer seeds, equal trainings share one standard deviation: a lone pair gives an interval of
-± 9 deviations."""
+"""With fewer seeds, the deviation is pooled over equal trainings (`_equal_trainings`): two seeds
+alone give an interval of ± 9 standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
 """A row is as accurate as the reference if their difference's interval lies above −0.02."""
@@ -92,7 +92,7 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
 
 
 def means(tables: StudyTables) -> pd.DataFrame:
-    """Return `compare_batches` with intervals over seeds of training loss and test accuracy."""
+    """Return `compare_batches` with 95 % intervals over seeds of train_loss and test_accuracy."""
     table = compare_batches(tables)
     for name in ("train_loss", "test_accuracy"):
         off = margin([table[f"{name}_std"]], [table[f"{name}_count"]])

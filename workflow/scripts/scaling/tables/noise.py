@@ -35,9 +35,10 @@ Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Set `machine` in each record's environment. Records of the same machines get the same name.
+    """Set `machine` in each record's environment. Records that share a machine get the same name.
 
-    A run on several machines unites them. Old records are compared by GPU UUIDs, or else by hosts.
+    A record of several machines gives all of them one name. In records that name no machine, GPU
+    UUIDs or else hosts are compared.
     """
     environments = [record["environment"] for record in records]
     if not environments:

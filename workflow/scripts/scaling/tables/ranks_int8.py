@@ -28,7 +28,7 @@ CONTENTS = {
     ("update", "broadcast"): "parameters",
     ("backward", "scatter"): "gradients of outputs",
 }
-"""What a message carries, by its phase and kind, for those that determine its content."""
+"""Contents of a message by its phase and kind, where these two determine the contents."""
 BYTES_PER_CHANNEL = 2 * 4
 """Bytes that SyncBatchNorm's backward pass sums per channel: two float32 values."""
 
@@ -157,7 +157,7 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 def quantization_paired(documents: list[Row]) -> pd.DataFrame:
     """Return a row per variant with a mistake, compared image by image with the correct variant.
 
-    Only seeds of both variants are compared. `revealed_by` lists the signs of the mistake.
+    Only seeds that both variants have are compared. `revealed_by` lists the signs of the mistake.
     """
     rows = []
     for name, same in _by(documents, "variant").items():

@@ -108,7 +108,7 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(seeds: Seeds) -> dict[str, Any]:
-    """Return the worst status of runs with a record, messages, and epochs, steps and samples.
+    """Return worst status, messages, and numbers of epochs, steps and samples of a configuration.
 
     `loader_seconds` is the median share of an epoch that a run waits for data.
     """

@@ -53,7 +53,7 @@ def settle(
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return samples `other` / `one`, which turn a ratio of times into one of rates; else 1."""
+    """Return the ratio of samples, `other` / `one`; 1 if times are compared, not rates."""
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 

@@ -158,7 +158,7 @@ class Progress:
         )
 
     def end(self, log: Path) -> None:
-        """If the report was rendered, print `log` with the headline, and the report's path."""
+        """If the report was rendered, print its headline (the text in `log`) and its path."""
         if any(job.rule.name == "report_render" for job in self._jobs.values()):
             say(log.read_text(encoding="utf-8").rstrip())
             self._link()
@@ -221,7 +221,7 @@ def _counted(states: pd.Series, alone: int = 1) -> str:
 
 
 def _state(log: Path, since: float, record: Path | None = None) -> tuple[str, str]:
-    """Return the state of a run from its record, else from its log, and what is wrong with it."""
+    """Return a run's state (from its record, or else its log), and what is wrong with the run."""
     try:
         if record and record.exists():
             return RUN.read(record)["status"].replace("ok", "done"), ""
@@ -237,7 +237,7 @@ def _state(log: Path, since: float, record: Path | None = None) -> tuple[str, st
 
 @command_line.script
 def main() -> None:
-    """Print the state of the study in results/; its first job must have begun."""
+    """Print the state of the study in results/. At least its first job must have begun."""
     study, here = stored.read(RESULTS), str(Path.cwd())
     processes = [one.info for one in psutil.process_iter(["cmdline", "create_time", "cwd"])]
     started = [

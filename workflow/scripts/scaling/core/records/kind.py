@@ -172,8 +172,7 @@ class Synchronization(Record):
     train_images: Positive
     parameters: Options
     model: Annotated[dict[str, Whole], Len(3, 3)]
-    """Keys `parameter_bytes`, `buffer_bytes`, and `widest_norm` (channels of the widest batch
-    norm)."""
+    """Keys `parameter_bytes`, `buffer_bytes`, `widest_norm` (channels of the widest batch norm)."""
     permutations: NotRequired[list[Row]]
     """Only before version 9: image orders of samplers that ran outside a training."""
     steps: list[Row]
@@ -198,7 +197,7 @@ class VariantRecord(Record):
     float32: dict[Literal["accuracy_percent"], Percent]
     accuracy_percent: Percent
     difference_points: Number
-    """Accuracy minus that of the float network, in percentage points."""
+    """Accuracy minus the float network's accuracy, in percentage points."""
     standard_error_points: Amount
     agreement_percent: Percent
     gained: Whole
@@ -209,7 +208,7 @@ class VariantRecord(Record):
     packed_bytes: Positive
     float32_bytes: Positive
     exactness: NotRequired[Row | None]
-    """Only before version 9: how many logits were recomputed in integers, and how many then
+    """Only before version 9: numbers of logits that were recomputed in integers, and that
     differed."""
     input: Row | None
     """Quantization of input images: `scale` (levels per unit) and `range`."""

@@ -39,7 +39,7 @@ class OfRank(TypedDict):
 
 
 class EpochRow(OfRank):
-    """One epoch of a run on one rank. At both ends of the host time `seconds` the GPU is idle."""
+    """One epoch of a run on one rank. `seconds` is host time; the GPU is idle at start and end."""
 
     epoch: types.Positive
     seconds: types.Seconds
@@ -54,7 +54,7 @@ class EpochRow(OfRank):
 
 
 class Energy(TypedDict):
-    """Joules of each GPU of a rank, summed over a role's epochs; `counts` names their extent."""
+    """Joules of each GPU of a rank in all epochs of a role. `counts` says what they include."""
 
     rank: types.Whole
     role: types.Role
