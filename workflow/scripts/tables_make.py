@@ -24,7 +24,7 @@ OF_RUNS = (timing, measurements.costs, provenance)
 OF_MACHINE = (measurements.interconnect, measurements.peaks, measurements.machine)
 KINDS = {"interconnect": SWEEP, "peaks": PEAKS, "machine": CHECK, "convergence": TECHNIQUE}
 OWN = ("synchronization", "quantization")
-"""Kinds of records whose tables are functions of `ranks_int8`."""
+"""Kinds of records whose tables come from functions of the same names in `ranks_int8`."""
 KINDS |= {"full_trainings": RUN, "synchronization": SYNCHRONIZATION, "quantization": VARIANT}
 JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
 RESULTS = {
@@ -62,7 +62,7 @@ def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]
 def of_runs(
     config: dict[str, Any], runs: list[Run], records: dict[str, list[Any]]
 ) -> schema.StudyTables:
-    """Return the tables of the grid's `runs` and, from `records`, those of the machine."""
+    """Return the tables of the grid's `runs`, and tables of the machine from `records`."""
     found = {make.__name__: make(runs) for make in OF_RUNS}
     energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
     found["costs"][JOULES] = energy[["value", *ENDS]]

@@ -68,7 +68,7 @@ class Judged:
 
     @property
     def findings(self) -> list[tuple[str, str, str, str, str]]:
-        """Return severity, cause, what happened, cells and advice of each finding."""
+        """Return severity, cause, description, cells and advice of each finding."""
         every = [(one, *one.words) for one in self.judgement.findings]
         return [(x.severity, fmt.words(x.cause), what, where(x), todo) for x, what, todo in every]
 
@@ -153,7 +153,7 @@ def cells(one: Finding) -> list[tuple[str, str, str]]:
 
 
 def where(one: Finding) -> str:
-    """Return a finding's first `LISTED` cells with their values, and the number of all, as text."""
+    """Return as text the first `LISTED` cells of a finding, with values, and the number of all."""
     every = cells(one)
     listed = [
         cell + f": {value}" * (value != "–") + f", expected {right}" * (right != "–")
@@ -229,7 +229,7 @@ def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
 
 
 def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list[Judged]) -> None:
-    """Write a page of judged studies; `index` has a link and a row of `COLUMNS` for each study."""
+    """Write a page of judged studies; `index` has (link, row with `COLUMNS`) for each study."""
     linked = ((fill('<a href="{}">{}</a>', *row[:2]) if row[0] else "–", *row[2:]) for row in index)
     tables = [table("all", "All studies", COLUMNS, linked)]
     about: Any = {"title": title, "tables": tables, "studies": studies}

@@ -63,7 +63,7 @@ class Interval:
         return np.asarray((self.low <= other.high + fuzz) & (other.low <= self.high + fuzz))
 
     def near(self, other: Interval) -> np.ndarray:
-        """Return where the middles differ by at most `NEARLY`, relative to `other`."""
+        """Return where the intervals' middles differ by at most `NEARLY`, relative to `other`."""
         return np.asarray(np.abs(self.middle / other.middle - 1) <= NEARLY)
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
@@ -87,7 +87,7 @@ UNKNOWN = of(np.nan)
 
 
 def printed(figures: Iterable[Any], units: float) -> Interval:
-    """Return intervals of ± `units` units of the last digit around figures; unknown for None."""
+    """Return intervals of ± `units` units of the last digit around figures; NaN for None."""
     value, unit = np.array([one or (np.nan, 0.0) for one in figures]).reshape(-1, 2).T
     return Interval(np.stack([value - units * unit, value + units * unit]))
 
@@ -163,7 +163,7 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
-        """Return each cell's value at a number of GPUs and a batch size; NaN if there is none."""
+        """Return `figure` of each cell's counterpart at `number` GPUs, batch `size`; else NaN."""
         wanted = np.broadcast_arrays(number, of(size).low, gpus)[:2]
         index = places.get_indexer(pd.MultiIndex.from_arrays(wanted))
         return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
@@ -223,7 +223,7 @@ def formulas(quantity: str) -> list[tuple[str, str]]:
 
 
 def times(text: str, order: str = "TW") -> str:
-    """Return the times to try for `t` in a formula, in `order`; "T" if it has no `t`."""
+    """Return what `t` in a formula may be: "T" and "W" in `order`, or "T" if it has no `t`."""
     return order if re.search(r"\bt1?\b", text) else "T"
 
 

@@ -57,7 +57,7 @@ class Finding:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Return what happened, as a sentence, and what to do."""
+        """Return a sentence that describes the finding, and advice."""
         text, _, advice = CAUSES[self.cause][self.severity].partition(". ")
         sentence = " ".join(text.format(rule=self.rule).split())
         if self.quantity:

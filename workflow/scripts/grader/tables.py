@@ -21,12 +21,12 @@ KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
 ABOUT = IDENTITY | {"line", "epochs"}
 JUDGED_BY = {"epoch", "training", "rate", "communication"}
-"""Quantities of which a file needs at least one, as nothing can be derived without them."""
+"""A file needs at least one of these quantities. Without them nothing can be derived."""
 IN_WORDS = re.compile(r",? (\d+) GPUs?$")
 Record = dict[str, Any]
 """A configuration: its `line`, names and numbers as text, printed values as `Figure`."""
 Row = tuple[int, list[str]]
-"""The number of a line, and its fields."""
+"""A line's number and its fields."""
 
 
 @dataclass
@@ -112,7 +112,7 @@ def _sheets(path: Path) -> Iterator[Row]:
 
 
 def _heads(rows: list[Row]) -> tuple[list[Head], list[Row]]:
-    """Return the meaning of each column, by its header (one or more lines), and the rows below."""
+    """Return each column's meaning, from its header of one or more lines, and the rows below."""
     width = max(len(fields) for _, fields in rows)
     (_, texts), *below = [(line, fields + [""] * (width - len(fields))) for line, fields in rows]
     while below and not any(map(_is_value, below[0][1])):

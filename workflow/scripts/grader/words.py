@@ -20,7 +20,7 @@ FIELDS = [(name, _pattern(text)) for name, text in WORDS["fields"]]
 PATTERNS = {name: _pattern(text) for name, text in WORDS["patterns"].items()}
 IDENTITY = {"gpus", "batch_size", "global_batch", "strategy", "model", "parameters", "hardware"}
 IDENTITY |= {"status", "study", "recipe", "run", "count"}
-"""Fields that name a configuration; all others are values of it."""
+"""Fields that identify a configuration; all other fields are its values."""
 
 
 class Figure(NamedTuple):
@@ -50,7 +50,7 @@ def plain(text: str) -> str:
 
 @cache
 def unit(text: str) -> float | None:
-    """Return the factor of the first unit that occurs in a text; None if none occurs."""
+    """Return the conversion factor of the first unit that occurs in a text; None if none occurs."""
     return next((factor for factor, one in WORDS["units"] if re.search(one, text)), None)
 
 
@@ -80,7 +80,7 @@ def count(text: str) -> int | None:
 
 
 def named(kind: str, text: str, within: bool = False) -> str:
-    """Return the strategy or status that a text is, or has `within`; "" for none or several."""
+    """Return the strategy or status that `text` is or (`within`) contains; "" if none or two."""
     of: Any = {
         name: re.search(rf"\b(?:{one})\b", text) if within else re.fullmatch(one, text)
         for name, one in WORDS[kind].items()

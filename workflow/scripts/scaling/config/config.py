@@ -249,7 +249,10 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 def resolved(
     recipes: Mapping[str, Mapping[str, Any]], requests: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Return options by recipe in `requests` (name → requesting key); UserError for mistakes."""
+    """Return all options of each recipe in `requests`, by name; UserError for mistakes.
+
+    `requests` maps a recipe's name to the key that asks for the recipe; messages name this key.
+    """
     complete: dict[str, dict[str, Any]] = {}
     messages: list[str] = []
     for name, key in requests.items():

@@ -70,7 +70,7 @@ def read_config(path: Path) -> dict[str, Any]:
 def parsed(text: str) -> Any:
     """Return the document in a YAML `text`.
 
-    ValueError, of one line, if the text is invalid or has a value that JSON cannot represent.
+    ValueError, with a message of one line, if the text is invalid or JSON cannot represent a value.
     """
     try:
         document = Plain(text).get_single_data()
@@ -129,7 +129,7 @@ def has_runs(records: Path, repeat: str) -> bool:
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
-    """Map the path of each log and trace that a stored study may have to its maximum bytes."""
+    """Return the maximum bytes of each log and trace that may be in a stored study, by path."""
     runs = grid.of(config)
     logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}

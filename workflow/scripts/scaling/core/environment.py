@@ -37,7 +37,7 @@ def now() -> str:
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return the environment of a run. It lists all GPUs of the machine, and initializes none."""
+    """Return the environment of a run, with all GPUs of the machine. No GPU is initialized."""
     on_gpu = device == "cuda"
     return {
         "hosts": [host()],

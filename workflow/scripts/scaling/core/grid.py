@@ -31,7 +31,7 @@ class Cell:
     seed: int
     """Seed of initial weights, order of images, and augmentation."""
     repeat: int = 0
-    """Counts from 0. Repeats have the same options and seed, and run in new processes."""
+    """Number from 0. Repeats have the same options and seed, but run in new processes."""
 
     def __post_init__(self) -> None:
         if (self.gpus == 1) != (self.strategy == SINGLE):

@@ -21,7 +21,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def distinguishable(found: float, expected: float) -> tuple[str, str]:
-    """Return two numbers as text, with as many digits (3 to 7) as show that they differ."""
+    """Return two numbers as text, with enough digits (3 to 7) to show their difference."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return _whole(found), _whole(expected)
     difference, digits = abs(found - expected), 3
@@ -81,7 +81,7 @@ def rate(value: float, unit: str) -> str:
 
 
 def whole_span(values: Iterable[float], between: str = " to ") -> str:
-    """Return the range of some integers as text: `3`, `1 to 9`; an en dash if all are NaN."""
+    """Return the range of integers as text: `3`, `1 to 9`; an en dash if all are NaN."""
     known = [int(value) for value in values if not pd.isna(value)]
     ends = dict.fromkeys(f"{end:,}" for end in (min(known), max(known))) if known else ["–"]
     return between.join(ends)

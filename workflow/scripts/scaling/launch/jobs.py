@@ -55,7 +55,7 @@ class Jobs:
         self.most = max(config["grid"]["gpus"])
         """The largest number of GPUs in the grid."""
         self.minutes = math.ceil(max(machine["time_limit_seconds"], SHORTEST_LIMIT) / 60) + 5
-        """Time limit of a job in minutes: that of the measurement, and 5 to start and stop."""
+        """Time limit of a job in minutes: the measurement's limit, plus 5 to start and stop."""
         self._per_node = machine["gpus_per_node"] or math.inf
         timed = [config["recipes"][name] for name in config["grid"]["recipes"]]
         workers = max(recipe.get("loader_workers", 0) for recipe in timed)
@@ -154,7 +154,7 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority: the earlier in `in_turns`, the higher; 0 for other runs."""
+        """Return a run's priority, highest for the first run in `in_turns`; 0 for other runs."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:

@@ -110,7 +110,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return the status of a run that measured all epochs, and a sentence or None."""
+    """Return (status, sentence or None) of a run with all epochs, even if an instrument failed."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"

@@ -27,8 +27,8 @@ OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
     """Complete and check `config`; return the stored study to replay, or None to measure.
 
-    `folder` is the prefix of paths in the project, whose absolute path is `home`. A study called
-    results stands for the records in results/.
+    `folder` is the prefix of paths in the project, and `home` is the project's absolute path. A
+    study called results stands for the records in results/.
     """
     files = [Path(f"{folder}config/config.yaml"), *map(Path, workflow.configfiles)]
     layers = [*map(read_config, files), workflow.config_settings.config]

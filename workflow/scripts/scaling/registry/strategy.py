@@ -8,7 +8,7 @@ from scaling.registry.registry import Reference, Registry
 
 
 def _all_reduced(gpus: int, gradient_bytes: float) -> float:
-    """Return 2(N-1)/N · bytes: each of N GPUs sends as many in a ring (Patarasuk & Yuan 2009)."""
+    """Return 2(N-1)/N · `gradient_bytes`, sent by each GPU in a ring (Patarasuk & Yuan 2009)."""
     return 2 * (gpus - 1) / gpus * gradient_bytes
 
 

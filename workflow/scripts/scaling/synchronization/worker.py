@@ -113,10 +113,10 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
 
 
 def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
-    """Return the maximum and mean over channels of (max - min) / mean of a variance over `ranks`.
+    """Return the spread of a variance over `ranks`, (max - min) / mean: its maximum and mean.
 
-    Channels with mean 0 are left out. A value is 0 if no channel is left, and None if it is not
-    finite.
+    Maximum and mean are over channels whose mean is not 0. They are 0 if there is no such channel,
+    and None if not finite.
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
     apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)

@@ -169,7 +169,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many learning rates were tried, if of plain SGD at the reference batch, else 0."""
+    """Return how many learning rates plain SGD tried at the reference batch; otherwise 0."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}

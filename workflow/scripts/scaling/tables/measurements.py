@@ -190,8 +190,8 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return rates of matrix products and copies, one row per operation in the peak records.
 
-    A rate is work / median seconds. Work is 2·n³ FLOP for n×n matrices, else bytes, which count
-    twice within a device. `peak` marks a machine's best rate per quantity, precision and `state`.
+    A rate is work / median seconds. Work is 2·n³ FLOP for n×n matrices, else bytes; copies within a
+    device count them twice. `peak` marks a machine's best rate per quantity, precision and `state`.
     """
     rows = []
     for row, about in [(row, one["environment"]) for one in documents for row in one["rows"]]:

@@ -1,7 +1,8 @@
 """The model of noise: times at the average machine, ratios with intervals, and verdicts.
 
-For each recipe and version of the measuring code, least squares fit ln(median of a run) as the sum
-of a configuration and a machine. Runs of one recipe, strategy and number of GPUs share a variance.
+For each recipe and version of the measuring code, least squares fit ln(median of a run) as an
+effect of the configuration plus one of the machine. Runs of one recipe, strategy and number of GPUs
+share a variance.
 """
 
 import hashlib

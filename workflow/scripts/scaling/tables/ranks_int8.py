@@ -52,7 +52,7 @@ def sampler(documents: list[Row]) -> pd.DataFrame:
 
 
 def collectives(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per message of a rank, in order of sending; step 0 is before training."""
+    """Return one row per message of a rank, in order of sending. Step 0 means before training."""
     rows = [
         {**document, **step, **message, "gradient_bytes": document["model"]["parameter_bytes"]}
         | {"content": _content(message, step["way"], document["model"])}
@@ -209,7 +209,7 @@ def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
 def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
     """Return the mean accuracy of `ours` minus that of `theirs`, in percentage points.
 
-    `by` names the predictions of `theirs` to count. The standard error is over images.
+    `by` is the key of the predictions in `theirs`. The standard error is over images.
     """
     labels = decode(ours[0]["classes"]["labels"])
     reference = [decode(one["classes"][by]) for one in theirs]

@@ -57,7 +57,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
-    """Return the options that are on in a row's baseline on one GPU, but not in the row."""
+    """Return the options that a row's baseline on one GPU enables, but the row does not."""
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)

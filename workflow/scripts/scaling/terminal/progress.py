@@ -23,12 +23,12 @@ from scaling.tables import timing
 
 RESULTS, LOGS = stored.RESULTS, Path("logs")
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
-"""Folders of logs that belong to runs of the grid, or to no measurement."""
+"""Log folders of the grid's runs, and of jobs that measure nothing."""
 say = logging.getLogger("snakemake.logging").info
 
 
 class Progress:
-    """Prints the progress of a study as Snakemake's log events come."""
+    """Prints the progress of a study whenever Snakemake logs an event."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Progress:
         self._here = self._on_cpu = False
         """Whether jobs start on this machine, and whether they are timed on its CPU."""
         self._lacks = ""
-        """Why this machine could not run the measurements of a dry run."""
+        """Reason why this machine could not run the measurements of a dry run."""
         logging.getLogger("snakemake.logging").addFilter(self.follow)
 
     def follow(self, record: Any) -> bool:
@@ -170,7 +170,7 @@ class Progress:
 
 
 def time_left(since: float, done: int, due: int) -> timedelta:
-    """Return how long `due` measurements will take, if each takes as long as one did so far.
+    """Return how long `due` measurements will take, at the mean time of the `done` ones.
 
     `done` measurements have ended since the time `since`, in seconds since 1970.
     """

@@ -176,7 +176,7 @@ class Synchronization(Record):
     permutations: NotRequired[list[Row]]
     """Only before version 9: image orders of samplers that ran outside a training."""
     steps: list[Row]
-    """Messages of recorded training steps, by strategy; step 0 is before training."""
+    """Messages of recorded training steps, by strategy. Step 0 has the messages before training."""
     trainings: list[Row]
     """Trainings with different seeds and buffers: metrics, orders, and drift of buffers."""
     seconds: Seconds

@@ -26,9 +26,9 @@ class GpuReading(TypedDict):
     held_back_seconds: dict[str, types.Duration]
     """Seconds of lowered clocks, by reason (`gpu_counters.REASONS`); reasons may overlap."""
     sm_mhz: types.Whole | None
-    """Clock of the streaming multiprocessors in MHz, at the end."""
+    """Clock of the streaming multiprocessors in MHz, at the end of the interval."""
     celsius: types.Whole | None
-    """Temperature of the GPU in °C, at the end."""
+    """Temperature of the GPU in °C, at the end of the interval."""
 
 
 class OfRank(TypedDict):
