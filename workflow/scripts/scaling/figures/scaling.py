@@ -34,6 +34,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "int8": {"fill": True, "color": style.PALETTE[6], "alpha": 0.4},
     "float": {"baseline": None, "color": style.INK, "linewidth": 1},
 }
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROW, GAP, BETWEEN = 74, 62, 30
 """Height of a panel, space above it, and space between columns, in pixels."""
 
@@ -208,7 +209,13 @@ def _draw_histogram(axes: Axes, rows: pd.DataFrame) -> None:
     axes.tick_params(labelsize=11)
     axes.yaxis.set_major_locator(LogLocator(numticks=3))
     axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(_power)
     axes.xaxis.set_major_locator(MaxNLocator(2))
+
+
+def _power(share: float, _: object) -> str:
+    """Return the power of ten nearest to `share` as text: `10⁻³`."""
+    return "10" + str(round(np.log10(share))).translate(RAISED)
 
 
 def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.DataFrame:
