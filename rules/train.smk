@@ -1,5 +1,5 @@
 # Runs of the grid, and trainings for accuracies.
-from scaling.config.config import precision, techniques
+from scaling.config.config import techniques
 from scaling.core.records.run import TECHNIQUE_PATTERN
 from scaling.large_batches.plan import Study
 from scaling.launch.run_spec import CommandOptions, RunSpec
@@ -70,6 +70,9 @@ if "time_to_accuracy" in config["parts"]:
 if "accuracy" in config["parts"]:
 
     TECHNIQUES = techniques(config)
+    # All their recipes have the same.
+    FIRST = config["recipes"][config["convergence"]["recipes"][0]["recipe"]]
+    PRECISION = FIRST.get("precision", "float32")
 
     rule convergence_train:
         input:
@@ -95,7 +98,7 @@ if "accuracy" in config["parts"]:
                 images=input.dataset, manifest=input.manifest
             ),
             job=lambda wildcards: as_json(
-                study=JOBS.options(Study, "convergence", precision=precision(config)),
+                study=JOBS.options(Study, "convergence", precision=PRECISION),
                 remedies=TECHNIQUES,
                 global_batch=int(wildcards.global_batch),
                 records=f"{RECORDS}/convergence",

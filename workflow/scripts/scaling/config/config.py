@@ -229,13 +229,6 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def precision(config: Mapping[str, Any]) -> str:
-    """Return the precision that all recipes in `convergence.recipes` have in common."""
-    names = [tried["recipe"] for tried in config["convergence"]["recipes"]]
-    chosen: str = config["recipes"][names[0]].get("precision", "float32")
-    return chosen
-
-
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a technique that are not defaults. `tried` overrides `recipe`."""
     values = {**recipe, **tried}
