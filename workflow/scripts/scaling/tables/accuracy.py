@@ -120,7 +120,6 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     that compiled. `speedup` compares training seconds with those on the fewest GPUs.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
-    trainings["strategy"] = trainings["strategy"].mask(trainings["gpus"] == 1, "")
     groups, model = trainings.groupby("gpus"), Noise(trainings, "training_seconds")
     ends = {"": "median", "_min": "min", "_max": "max"}
     spans = [groups[SPREAD].agg(how).add_suffix(end) for end, how in ends.items()]

@@ -13,7 +13,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import TIMED, Run, Seeds, by_cell, compiled, epochs, in_memory
+from scaling.tables.timing import TIMED, Run, by_cell, compiled, epochs, in_memory
 
 ALONE = "seconds_without_exchange"
 GB = 1e9
@@ -29,9 +29,9 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     The times are of steps without gradient exchange, or of a command's steps.
     """
     findings = []
-    for cell, seeds in by_cell(runs):
-        blocks = [in_memory(record, ALONE) for record in seeds if record]
-        blocks += [np.c_[record["training"].get("step_seconds", [])] for record in seeds if record]
+    for cell, records, _ in by_cell(runs):
+        blocks = [in_memory(record, ALONE) for record in records]
+        blocks += [np.c_[record["training"].get("step_seconds", [])] for record in records]
         times = [ranks for ranks in blocks if ranks is not None and len(ranks) == cell["gpus"]]
         if not times or cell["gpus"] == 1:
             continue
@@ -93,12 +93,11 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     `rank_step_seconds` is the median over ranks of a step that a command's client timed. Times of
     a traced step (`step_seconds` and others) are medians over GPUs, then over runs.
     """
-    return schema.arrange("costs", [cell | _costs(seeds) for cell, seeds in by_cell(runs)])
+    return schema.arrange("costs", [cell | _costs(records) for cell, records, _ in by_cell(runs)])
 
 
-def _costs(seeds: Seeds) -> dict[str, Any]:
+def _costs(records: list[RunRecord]) -> dict[str, Any]:
     """Return a row of `costs`."""
-    records = [record for record in seeds if record]
     timed = [record for record in records if record["status"] in TIMED]
     applied = [own for record in records if (own := record["training"]["recipe_applied"])]
     switches = [{key for key, value in each.items() if value is True} for each in applied]

@@ -1,7 +1,7 @@
 """Tables of the grid's runs: seconds of their epochs, and where and how they ran."""
 
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -20,8 +20,6 @@ from scaling.tables.noise import ENDS, Noise
 
 Run = tuple[Cell, RunRecord | None]
 """A run of the grid and its record; None if it has no record."""
-Seeds = list[RunRecord | None]
-"""Records of one configuration's runs, one per seed and repeat; None where a record is missing."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 TIMES = ["epoch_seconds", "training_seconds"]
 TIMED = ("ok", "diverged")
@@ -37,10 +35,11 @@ def read_runs(cells: list[Cell], folder: Path) -> list[Run]:
     return list(zip(cells, records, strict=True))
 
 
-def by_cell(runs: list[Run]) -> list[tuple[dict[str, Any], Seeds]]:
-    """Return, per configuration, its values of `CELL_KEYS` and the records of its runs."""
-    groups = groupby(runs, lambda run: {key: getattr(run[0], key) for key in CELL_KEYS})
-    return [(cell, [record for _, record in same]) for cell, same in groups]
+def by_cell(runs: list[Run]) -> Iterator[tuple[dict[str, Any], list[RunRecord], int]]:
+    """Yield each configuration's values of `CELL_KEYS`, its records, and its number of runs."""
+    for cell, same in groupby(runs, lambda run: {key: getattr(run[0], key) for key in CELL_KEYS}):
+        found = [record for _, record in same]
+        yield cell, [record for record in found if record], len(found)
 
 
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
@@ -99,7 +98,7 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the times of each configuration at the average machine, with 95 % intervals."""
     ran = provenance(runs)
-    table = schema.arrange("timing", [cell | _counted(seeds) for cell, seeds in by_cell(runs)])
+    table = schema.arrange("timing", [cell | _counted(*of) for cell, *of in by_cell(runs)])
     for name in reversed(TIMES):
         times = of_times(ran, name).times(table)
         table[[name, f"{name}_low", f"{name}_high"]] = times[["value", *ENDS]]
@@ -107,15 +106,14 @@ def timing(runs: list[Run]) -> pd.DataFrame:
     return table.assign(loader_seconds=table["loader_seconds"] * table[TIMES[0]])
 
 
-def _counted(seeds: Seeds) -> dict[str, Any]:
+def _counted(records: list[RunRecord], runs: int) -> dict[str, Any]:
     """Return worst status, messages, and numbers of epochs, steps and samples of a configuration.
 
     `loader_seconds` is the median share of an epoch that a run waits for data.
     """
-    records = [record for record in seeds if record]
     messages = [record["message"] for record in records if record["message"]]
-    if missing := len(seeds) - len(records):
-        messages.append(f"{missing} of {len(seeds)} runs have no record")
+    if missing := runs - len(records):
+        messages.append(f"{missing} of {runs} runs have no record")
     statuses = [record["status"] for record in records] or ["missing"]
     row = {"status": min(statuses, key=WORST_FIRST.index)}
     row["message"] = "; ".join(dict.fromkeys(messages))
