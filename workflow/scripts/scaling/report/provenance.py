@@ -82,7 +82,7 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
         f"measured {started[:10]}",
-        *[f"commit {commit[:7]}" for commit in _values(recorded(study), "commit")][:1],
+        *[f"commit {commit[:7]}" for commit in _values(recorded(study), "commit")],
         *age(recorded(study)),
     ]
     return ", ".join(parts)

@@ -94,13 +94,16 @@ def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
     scale, found = FULL / max(ends.values(), default=1), []
     for name, (heading, spans) in steps.items():
         idle, bars = Part(IDLE, 0, round(scale * ends[name], 2), "", "idle"), []
-        for device in dict.fromkeys(device for device, *_ in spans):
+        devices = list(dict.fromkeys(device for device, *_ in spans))
+        # A rank sees its own GPU alone, as GPU 0.
+        name_of = 0 if len({device.split(", ")[0] for device in devices}) > 1 else 1
+        for device in devices:
             own = [
                 Part(kind, round(scale * low, 2), round(scale * (high - low), 2))
                 for of, kind, low, high in spans
                 if of == device
             ]
-            bars.append(Bar(device, [idle, *own]))
+            bars.append(Bar(device.split(", ")[name_of], [idle, *own]))
         found.append(Group(f"{heading}: {fmt.significant(ends[name] / 1e3)} ms", bars))
     return found
 
