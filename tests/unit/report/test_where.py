@@ -41,7 +41,8 @@ def test_timeline_is_one_step_of_every_gpu():
     runs = folder_of("h100x2-tuned") / "runs"
     two, one = where.timelines(cells.of_study(TUNED), runs)
     assert two.heading.startswith("tuned/ddp, 2 × 128") and one.heading.startswith("tuned, 1 × 128")
-    assert [bar.name for bar in two.bars] == ["rank 0, GPU 0", "rank 1, GPU 0"]
+    assert [bar.name for bar in two.bars] == ["rank 0", "rank 1"]
+    assert [bar.name for bar in one.bars] == ["GPU 0"]
     for bar in two.bars:
         idle, *busy = bar.parts
         assert idle.kind == where.IDLE
