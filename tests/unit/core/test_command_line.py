@@ -1,4 +1,4 @@
-"""A script's arguments are JSON, a file with JSON, or options."""
+"""A script's arguments are JSON or options."""
 
 import json
 from pathlib import Path
@@ -23,17 +23,15 @@ def main(rates: Rates | None = None, gpus: tuple[int, ...] = (), force: bool = F
     CALLS.append((rates, gpus, force))
 
 
-def test_arguments_are_json_its_file_or_options(tmp_path):
+def test_arguments_are_json_or_options():
     given = {"rates": {"folder": "a folder/x", "rate": 1}, "gpus": [1, 2]}
-    (tmp_path / "job.json").write_text(json.dumps(given))
     main([json.dumps(given)])
-    main([str(tmp_path / "job.json")])
     main(rates={"folder": Path("a folder/x"), "rate": 1}, gpus=[1, 2])
-    assert [(Rates(folder=Path("a folder/x"), rate=1.0), (1, 2), False)] * 3 == CALLS
+    assert [(Rates(folder=Path("a folder/x"), rate=1.0), (1, 2), False)] * 2 == CALLS
     main(['{"rates": {"rate": 1}}', '{"rates": {"folder": "a folder/x"}, "gpus": [1, 2]}'])
-    assert CALLS[3] == CALLS[0]
+    assert CALLS[2] == CALLS[0]
     main(["--force", "True"])
-    assert CALLS[4:] == [(None, (), True)]
+    assert CALLS[3:] == [(None, (), True)]
 
 
 def test_wrong_argument_is_one_sentence():

@@ -5,12 +5,11 @@ import inspect
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from itertools import chain
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from scaling.core import files
 from scaling.core.errors import UserError, program
 from scaling.core.section import key_name, sentence
 
@@ -34,16 +33,13 @@ def script(*functions: Callable[..., None]) -> Callable[..., None]:
 def text(function: Callable[..., None], words: list[str] | None) -> str:
     """Return the arguments `words` as one JSON object.
 
-    `words` are JSON objects and paths of JSON files, which are merged, or options such as
-    `--name value`.
+    `words` are JSON objects, which are merged, or options such as `--name value`.
     """
     words = sys.argv[1:] if words is None else words
-    if words and all(word.startswith("{") or word.endswith(".json") for word in words):
+    if words and words[0].startswith("{"):
         found: dict[str, Any] = {}
-        for word in words:
-            part = word if word.startswith("{") else files.read_text(Path(word))
-            for key, value in json.loads(part).items():
-                found[key] = found.get(key, {}) | value if isinstance(value, dict) else value
+        for key, value in chain.from_iterable(json.loads(word).items() for word in words):
+            found[key] = found.get(key, {}) | value if isinstance(value, dict) else value
         return json.dumps(found)
     about = getattr(sys.modules[function.__module__], "__doc__", None)
     parser = argparse.ArgumentParser(description=about, allow_abbrev=False)
