@@ -84,7 +84,7 @@ class Judged:
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
-        """Return points and full points, by question and in all. A cause costs points only once."""
+        """Return points and full points of each question and of all. A cause costs points once."""
         left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
         for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
             name = QUESTIONS.get(one.quantity, "Q2")

@@ -182,9 +182,9 @@ class Verdict:
     """The printed figures of one quantity, and their values by each accepted formula.
 
     `values` has a remark and intervals for each formula. A figure is right if it overlaps any of
-    these intervals. The remark applies if it overlaps only the intervals of that formula. `right`
-    has the values of the formula that most figures follow. `opened` marks figures that may be right
-    although they overlap no interval; `explained` marks figures that a slip explains.
+    these intervals. A remark applies to figures that overlap the intervals of its formula alone.
+    `right` has the values of the formula that most figures follow. `opened` marks figures that may
+    be right although they overlap no interval; `explained` marks figures that a slip explains.
     """
 
     quantity: str

@@ -1,4 +1,7 @@
-"""Judge a study: compare figures with accepted formulas, and explain wrong ones by known slips."""
+"""Judge a study: compare figures with accepted formulas, and explain wrong ones by known slips.
+
+A slip is a common mistake, listed in slips.yaml, and how it changes a formula.
+"""
 
 import math
 import re
@@ -133,8 +136,8 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
 def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
     """Set `opened` of compute and communication times that may be right although no formula fits.
 
-    Both may derive from a training time on one GPU that no table has, if all N imply the same time.
-    Or both were measured, if their sum is the time on N GPUs and none is below zero.
+    One case: all N imply the same training time on one GPU, although no table has this time. Other
+    case: both parts were measured, so they add up to the time on N GPUs, and none is negative.
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
@@ -198,7 +201,7 @@ def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
     Suspects are figures that are wrong, opened (perhaps right), or without a value to compare. The
     evidence is -ln(chance that a slip meets so many distinct figures) - ln(slips tried) - ln(ways
     to choose the figures). A slip must explain all opened figures and most of the suspects that are
-    not wrong. Figures that it explains are added to `one.explained`.
+    not wrong. Explained figures are added to `one.explained`.
     """
     unsure = one.opened | one.open
     suspects = one.wrong & ~one.printed.near(one.right) | unsure

@@ -32,9 +32,9 @@ GROUPS = ["study", "hardware", "model", "recipe"]
 class Study:
     """A study as printed; `rows` has a `Figure` or None per configuration and quantity.
 
-    `about` is its entry in studies.yaml; `notes` say what was not read. `parameters` are the lowest
-    and highest number that round to the printed one. If `global_batch`, batch sizes count all GPUs.
-    `batch_stated` is whether a header says which GPUs they count.
+    `about` is the study's entry in studies.yaml; `notes` say what was not read. `parameters` are
+    the lowest and highest number that round to the printed one. If `global_batch`, batch sizes
+    count all GPUs. `batch_stated` is whether a header says which GPUs they count.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Study:
 
     @property
     def strategies(self) -> list[str]:
-        """Return the strategies of the rows. The empty name counts only if there is no other."""
+        """Return the strategies of the rows, with the empty name only if there is no other name."""
         names = sorted(self.rows["strategy"].unique())
         return [*filter(None, names)] or names
 

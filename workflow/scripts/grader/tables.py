@@ -136,7 +136,7 @@ def _is_value(text: str) -> bool:
 
 
 def _fields(heads: list[Head]) -> set[str]:
-    """Return the fields of headers. The header of a quantity may also give GPUs and batch size."""
+    """Return the fields of all headers, with GPUs and batch size that a header gives besides."""
     beside = {"gpus": [one.gpus for one in heads], "batch_size": [one.batch for one in heads]}
     return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
 

@@ -34,7 +34,7 @@ MACHINE = Path("machine/check.json")
 TRAININGS = ("runs", "convergence", "full_trainings")
 """Kinds of records that may be absent from a partial study."""
 LIMITS = ("interconnect", "peaks", "machine")
-"""Kinds of records that exist once per repeat. A stored study needs only those of repeat 0."""
+"""Kinds of records that exist once per repeat. A stored study needs only records of repeat 0."""
 KINDS = (*TRAININGS, *LIMITS, "quantization", "synchronization")
 
 

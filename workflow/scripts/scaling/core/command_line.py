@@ -15,7 +15,7 @@ from scaling.core.section import key_name, sentence
 
 
 def script(*functions: Callable[..., None]) -> Callable[..., None]:
-    """Return a script's `main`, which calls the one of `functions` that has the given arguments.
+    """Return `main` of a script. It calls that one of `functions` which has the given arguments.
 
     If the file was started as a script, `main` is called at once.
     """

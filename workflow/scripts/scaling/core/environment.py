@@ -26,7 +26,7 @@ VARIABLES = re.compile(r"(NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN)_")
 PLACES = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
 )
-"""Matches names of variables with paths, versions or visible GPUs. They affect no measurement."""
+"""Matches names of variables with paths, versions or visible GPUs, which affect no measurement."""
 AMPERE = (8, 0)
 """Minimum compute capability of a GPU for TF32 and bf16."""
 

@@ -71,8 +71,8 @@ def of(config: Mapping[str, Any]) -> list[Cell]:
     """Return all runs of a configuration's grid; [] if its `parts` have no `scaling`.
 
     A recipe has one run for each combination of its strategies with GPUs, batch size, seed and
-    repeat. If `strong_scaling` is true, a recipe also has the runs of `strong_pair`, unless it is a
-    command whose batch size is fixed.
+    repeat. If `strong_scaling` is true, a recipe also has the runs of `strong_pair`, unless the
+    recipe is a command with a fixed batch size.
     """
     keys, cells = config["grid"], []
     for name in keys["recipes"] if "scaling" in config["parts"] else ():

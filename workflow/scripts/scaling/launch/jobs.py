@@ -74,7 +74,7 @@ class Jobs:
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
         """Return the machine check that jobs of a repeat take as input, as [path] or [].
 
-        Once a repeat has records, this stays the same: Snakemake repeats jobs whose input changes.
+        Once a repeat has records, the result is fixed: Snakemake repeats jobs whose input changes.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"

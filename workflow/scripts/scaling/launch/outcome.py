@@ -134,8 +134,8 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Return a phrase on the end of each rank, the first failure first, and on ranks that hung.
 
-    Ranks that reported neither an error nor an end likely hung. If there are none, the ranks with
-    the fewest steps likely hung. `done` maps each rank to its last epoch.
+    Ranks that reported neither an error nor an end likely hung. If all ranks reported, the ranks
+    with the fewest steps likely hung. `done` maps each rank to its last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

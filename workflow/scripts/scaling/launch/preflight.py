@@ -78,7 +78,7 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
 
 
 def check_images(config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError if the images do not fit the study; their `manifest` may not exist yet."""
+    """Raise UserError if the images do not fit the study. Their `manifest` may not exist yet."""
     described = DATASET.read(manifest) if manifest.exists() else {}
     configuration.check_images(config, described)
     model, side = config["model"], config["dataset"]["image_size"]

@@ -125,7 +125,7 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 
 
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
-    """Return a row per rank on its order of images in an epoch; `images` is their number.
+    """Return a row per rank on its order of images in an epoch; the dataset has `images` images.
 
     `samples` is the number of indexes, `order_sha256` their hash as little-endian int64, and
     `overlap` the largest number of images shared with another rank. `unseen` is the number of

@@ -62,7 +62,7 @@ def _exchange(record: RunRecord) -> dict[str, float]:
 
 
 def of_machines(tables: StudyTables) -> pd.DataFrame:
-    """Return a row for each configuration and each machine with timed runs of it."""
+    """Return a row for each configuration on each machine that has timed runs of it."""
     ran = tables.provenance[tables.provenance["epoch_seconds"].notna()]
     return ran[[*CELL_KEYS, "machine"]].drop_duplicates()
 

@@ -24,7 +24,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds"]
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return a finding for each configuration in which one rank computes slower than all others.
+    """Return a finding for each configuration with one rank that computes slower than the others.
 
     The times are of steps without gradient exchange, or of a command's steps.
     """
@@ -51,7 +51,7 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     `seconds` do not overlap: they add up to the step. `rate` is FLOP/s for matrix products and B/s
     for others, over all seconds in which kernels of the class run. `reached` is `rate` / limit; the
     limit is the peak rate of products, or of copies within a device. `least_seconds` is work /
-    limit: their sum is a lower bound of the step.
+    limit; the sum over all classes is a lower bound of the step.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -164,8 +164,8 @@ def _same(values: Iterable[Any]) -> Any | None:
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     """Return times of messages, medians over repeats, with one row per message of each sweep.
 
-    In GB/s, algbw = message bytes / seconds, and busbw = algbw · 2(N-1)/N for an all-reduce, else
-    algbw (nccl-tests' PERFORMANCE.md).
+    In GB/s, algbw = message bytes / seconds. busbw = algbw · 2(N-1)/N for an all-reduce, and algbw
+    for other messages (nccl-tests' PERFORMANCE.md).
     """
     rows = [
         sweep | row | {"machine": sweep["environment"]["machine"]}

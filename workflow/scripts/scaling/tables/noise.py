@@ -31,15 +31,16 @@ OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, and why it is missing."""
+"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, note if there is no
+ratio."""
 Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
     """Set `machine` in each record's environment. Records that share a machine get the same name.
 
-    A record of several machines gives all of them one name. In records that name no machine, GPU
-    UUIDs or else hosts are compared.
+    All machines of one record also share a name. In records that name no machine, GPU UUIDs or else
+    hosts are compared.
     """
     environments = [record["environment"] for record in records]
     if not environments:
@@ -81,8 +82,8 @@ class Spread(NamedTuple):
 class Noise:
     """The model of noise for column `quantity` of `runs`, a table with `keys`, machine and code.
 
-    Of each configuration, only runs of its most frequent code count. If `apart`, each batch size
-    has a fit and a variance of its own, which all strategies share.
+    Of each configuration, only runs with its most frequent `code` count. If `apart`, each batch
+    size has a fit and a variance of its own, which all strategies share.
     """
 
     def __init__(

@@ -247,7 +247,7 @@ def difference(row: Any) -> str:
 def reach(row: Any) -> str:
     """Return a row of `costs` as text: `−0.28 to +0.25; of images ± 0.11`.
 
-    In points: lowest and highest difference over seeds, and the 95 % interval over images.
+    In points: lowest and highest difference over seeds, and half the 95 % interval over images.
     """
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))

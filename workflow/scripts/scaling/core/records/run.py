@@ -12,7 +12,7 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
-"""Seconds until the first epoch, and seconds of it in which cuDNN searched for algorithms."""
+"""Seconds until the first epoch, and how many of them cuDNN spent on its search for algorithms."""
 RunRecord = types.Row
 TechniqueRecord = types.Row
 """Dictionaries: a `RunRecord` has the fields of `Run`, a `TechniqueRecord` those of `Technique`."""
@@ -138,7 +138,7 @@ class InMemory(OfRank):
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
 """The class of a GPU kernel. It depends on the operator that launches the kernel."""
 OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], types.Amount], Len(2, 3)]
-"""`running_seconds`: seconds in which kernels of the class run. `seconds`: those of them in
+"""`running_seconds`: seconds in which kernels of the class run. `seconds`: the part of them in
 which no class listed earlier in `KernelClass` runs. `bytes`: memory traffic, where known."""
 
 
