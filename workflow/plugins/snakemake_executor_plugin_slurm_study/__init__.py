@@ -129,7 +129,7 @@ class Executor(slurm.Executor):
             self.report_job_error(job, msg="\n".join(errors), aux_logs=[str(log)])
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
-        """Return the state of each job and its reason, and log changes; None without an answer."""
+        """Return each job's state and reason, and log changes; None if Slurm does not answer."""
         try:
             known = queue("%r")
         except WorkflowError as error:

@@ -1,6 +1,6 @@
 """Judge a study: compare figures with accepted formulas, and explain wrong ones by known slips.
 
-A slip is a common mistake, listed in slips.yaml, and how it changes a formula.
+A slip is a common mistake. The file slips.yaml lists slips with the formulas that they give.
 """
 
 import math

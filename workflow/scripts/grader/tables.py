@@ -31,7 +31,7 @@ Row = tuple[int, list[str]]
 
 @dataclass
 class Tables:
-    """Records, headers and text of a file; `notes` on tables, rows and columns not read."""
+    """Records, headers and text of a file; `notes` name tables, rows and columns left out."""
 
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
