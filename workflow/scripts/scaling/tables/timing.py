@@ -98,7 +98,8 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 def timing(runs: list[Run]) -> pd.DataFrame:
     """Return the times of each configuration at the average machine, with 95 % intervals."""
     ran = provenance(runs)
-    table = schema.arrange("timing", [cell | _counted(*of) for cell, *of in by_cell(runs)])
+    rows = (cell | _counted(records, number) for cell, records, number in by_cell(runs))
+    table = schema.arrange("timing", rows)
     for name in reversed(TIMES):
         times = of_times(ran, name).times(table)
         table[[name, f"{name}_low", f"{name}_high"]] = times[["value", *ENDS]]
