@@ -39,8 +39,7 @@ class Grid(types.Section):
     another machine."""
     strong_scaling: bool = True
     """`true` adds a configuration on the most GPUs with the same global batch as one on one GPU,
-    unless the grid has such a pair. Its global batch is as near to 128 as possible: 2 × 64 for 1 ×
-    128."""
+    unless the grid has such a pair. It has the global batch nearest to 128: 2 × 64 for 1 × 128."""
 
 
 def _off(value: Any) -> Any:
@@ -138,10 +137,9 @@ class Quantization(options.NetworkTraining):
     calibration_images: types.Count
     """Number of training images that determine the activation scales; 0: all."""
     variants: list[Variant]
-    """Quantized copies of each seed's network. One job per seed measures all variants, so a new or
+    """Quantized copies of each seed's network. One job per seed measures all variants: a new or
     changed variant repeats these jobs. Options default to plain int8. The report shows the stages
-    `weights`, `weights+activations` and `weights+activations+bias`, and histograms of their
-    values."""
+    `weights`, `weights+activations` and `weights+activations+bias`, and histograms of values."""
 
 
 class Configuration(types.Section):

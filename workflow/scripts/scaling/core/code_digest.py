@@ -36,9 +36,8 @@ launch it, check its input, word its messages or write its record."""
 def digest(*modules: str | Path, measuring: bool = False) -> str:
     """Return a hash of `modules` and of all modules that they import, as 16 hexadecimal digits.
 
-    `modules` are dotted names or paths of files. Imports from outside the folder `SCRIPTS` are
-    ignored. If `measuring` is true, an imported module counts only if its path begins with one of
-    `MEASURES`.
+    `modules` are dotted names or paths of files. Imports from outside `SCRIPTS` are ignored. If
+    `measuring`, an imported module counts only if its path begins with one of `MEASURES`.
     """
     return _hash(_parts(modules, measuring))
 

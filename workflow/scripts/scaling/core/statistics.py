@@ -61,8 +61,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
     """Return the slowdown from the first to the last third of epochs, and whether times are steady.
 
     The slowdown is a fraction. Times are steady if it is at most `STEADY`, or at most the median
-    difference of consecutive epochs (von Neumann et al. 1941). Fewer than 3 epochs give NaN and
-    False.
+    difference of consecutive epochs (von Neumann et al. 1941). Below 3 epochs: NaN, False.
     """
     if len(seconds) < 3:
         return math.nan, False

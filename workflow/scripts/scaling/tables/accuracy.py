@@ -191,8 +191,7 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
-    `validation_accuracy` is of the sweep's runs. Claims ignore a loss of test accuracy below
-    `accuracy_margin`.
+    `validation_accuracy` is of the sweep's runs. Claims ignore losses below `accuracy_margin`.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

@@ -1,8 +1,7 @@
 """The model of noise: times at the average machine, ratios with intervals, and verdicts.
 
-For each recipe and version of the measuring code, least squares fit ln(median of a run) as an
-effect of the configuration plus one of the machine. Runs of one recipe, strategy and number of GPUs
-share a variance.
+For each recipe and version of the measuring code, least squares fit ln(median of a run) as effects
+of configuration and machine. Runs of one recipe, strategy and number of GPUs share a variance.
 """
 
 import hashlib
@@ -31,16 +30,14 @@ OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, note if there is no
-ratio."""
+"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope; a note without ratio."""
 Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
     """Set `machine` in each record's environment. Records that share a machine get the same name.
 
-    All machines of one record also share a name. In records that name no machine, GPU UUIDs or else
-    hosts are compared.
+    All machines of a record share a name. Old records are compared by GPU UUIDs, or else hosts.
     """
     environments = [record["environment"] for record in records]
     if not environments:

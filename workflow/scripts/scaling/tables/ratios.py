@@ -68,9 +68,8 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     """Return two studies' times joined by configuration, in columns a_… and b_…, slowest b first.
 
-    `ratio` is time a / time b. It is from the model of noise or, if `pairs`, from pairs of runs
-    with equal seed and repeat. The `verdict` faster means that b is faster. Configurations without
-    any time are left out.
+    `ratio` is time a / time b, by the model of noise or, if `pairs`, from pairs of runs with equal
+    seed and repeat. `verdict` says whether b is faster. Configurations without time are left out.
     """
     ran = pd.concat([a.provenance.assign(side="a"), b.provenance.assign(side="b")])
     noise = Noise(ran, TIMES[0], [*CELL_KEYS, "side"])

@@ -208,8 +208,7 @@ class VariantRecord(Record):
     packed_bytes: Positive
     float32_bytes: Positive
     exactness: NotRequired[Row | None]
-    """Only before version 9: numbers of logits that were recomputed in integers, and that
-    differed."""
+    """Only before version 9: how many logits were recomputed in integers, and how many differed."""
     input: Row | None
     """Quantization of input images: `scale` (levels per unit) and `range`."""
     layers: Annotated[list[Row], Len(1)]
