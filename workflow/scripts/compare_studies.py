@@ -141,7 +141,7 @@ def summary(found: pd.DataFrame) -> str:
 def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare")) -> None:
     """Compare studies `a` and `b`: write a page and a table into `output`, and print a summary.
 
-    With `fail`, the largest slowdown that passes (as 2%), also print a line of Markdown for each
+    With `fail`, the largest slowdown that passes (`2%`), also print a line of Markdown for each
     configuration, and write the verdicts to gate.md and gate.json.
     """
     limit = limit_of(fail) if fail else 0.0

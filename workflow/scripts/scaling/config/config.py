@@ -34,7 +34,7 @@ class Recipe(Section):
     """Training program: `eager` (PyTorch's standard parts, as in the lab), `resident` (images on
     the GPU, compiled steps, CUDA graphs), or your plug-in (docs/extending.md)."""
     strategies: Some[Annotated[str, AfterValidator(STRATEGIES.is_name)]] | None = None
-    """Entries of `grid.strategies` to measure this recipe with, as `[ddp]`. Null: all."""
+    """Entries of `grid.strategies` to measure this recipe with, such as `[ddp]`. Null: all."""
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any]:

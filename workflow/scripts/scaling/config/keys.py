@@ -66,7 +66,7 @@ class Cost(types.Section):
 
 class Slurm(types.Section):
     extra: Annotated[str, StringConstraints(pattern="^[-A-Za-z0-9_=,.:/@%+ ]*$")] = ""
-    """Additional options of sbatch for every job, as `--constraint=h100 --qos=short`."""
+    """Additional options of sbatch for every job, such as `--constraint=h100 --qos=short`."""
     gres: bool = False
     """`true` requests GPUs by `--gres=gpu:N`, not by `--gpus`."""
 
@@ -99,7 +99,7 @@ class Convergence(options.LargeBatches):
         BeforeValidator(_named, json_schema_input_type=list[str | TechniqueEntry]),
         Len(1),
     ]
-    """The techniques: names of recipes, or a `recipe` with more options, as `[muon, {name:
+    """The techniques: names of recipes, or a `recipe` with more options, such as `[muon, {name:
     naive, recipe: tuned, scaling: linear}]`."""
 
 

@@ -43,7 +43,7 @@ def rates(
 
 
 def loss(run: Result) -> float | None:
-    """Return a run's last validation loss, else training loss; None if it was not finite."""
+    """Return a run's last validation loss, or else its training loss; None if not finite."""
     if run["diverged"] == NOT_FINITE:
         return None
     last: float = run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]

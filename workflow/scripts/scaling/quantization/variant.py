@@ -31,7 +31,7 @@ class VariantEvaluation(DataOptions):
     device: Device = "auto"
     """Device to compute on; `auto` means CUDA if a GPU is visible."""
     variants: dict[str, dict[str, Any]] = Field(default={})
-    """Options of each variant (`Scheme`), by name, as {"w4": {"weight_bits": 4}}."""
+    """Options of each variant (`Scheme`), by name, such as {"w4": {"weight_bits": 4}}."""
 
 
 @torch.no_grad()

@@ -71,7 +71,7 @@ class CommandOptions(Section):
     `{nodes}`, `{gpus_per_node}`, `{host}`, `{port}` and `{folder}` (of the run). See
     docs/own_trainer.md."""
     unit: Annotated[str, StringConstraints(pattern="^[a-z]+$", max_length=20)] = "samples"
-    """Unit of the `samples` that the command prints, in the plural, as `tokens`."""
+    """Unit of the `samples` that the command prints, in the plural, such as `tokens`."""
     samples: Literal["all", "rank"] | None = None
     """Whether the `samples` that the command prints count `all` processes or only one `rank`. Null:
     one rank if runs on N GPUs print 1/N of the samples on one GPU, else all."""

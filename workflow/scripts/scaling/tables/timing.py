@@ -144,7 +144,7 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
     """Return entries of `environment` whose names are in `known`, as text.
 
-    The entry `code` is the digest of the measuring code, else the commit.
+    The entry `code` is the digest of the measuring code, or else the commit.
     """
     variables = environment.get("variables") or {}
     values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
