@@ -217,9 +217,9 @@ def as_text(submissions: list[Submission]) -> str:
 
 
 def table(name: str, title: str, heads: list[str], rows: Iterable[Any]) -> Table:
-    """Return a table of a page."""
+    """Return a table of a page; its first two columns are headings of rows."""
     figures = [[Figure(x if isinstance(x, str) else f"{x}") for x in row] for row in rows]
-    return Table(name, title, [(head, "") for head in heads], figures)
+    return Table(name, title, [(head, "") for head in heads], figures, keys=2)
 
 
 def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
