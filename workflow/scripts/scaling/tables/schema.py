@@ -141,13 +141,10 @@ class StudyFiles:
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._study, partial = config["study"], is_stored or config["partial"]
-        found = {
-            kind: [Path(folder) / path for path in paths]
-            for kind, paths in stored.records(config).items()
-        }
+        of = Path(folder).joinpath
         self.records = {
-            kind: [str(path) for path in paths if path.exists() or not partial]
-            for kind, paths in found.items()
+            kind: [str(path) for path in map(of, paths) if path.exists() or not partial]
+            for kind, paths in stored.records(config).items()
         }
         """Paths of records by kind. A kind without records has no tables."""
 
