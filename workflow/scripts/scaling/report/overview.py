@@ -217,6 +217,12 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     best_of = fill(words, *values)
     if pd.notna(length := pays_from(cells, best)):
         start, pays = printed(best, "other_seconds", fmt.seconds), fmt.plural(length, "epoch")
-        words = " Start-up ({}) included, it finishes before all slower ones from {} on."
-        best_of += fill(words, start, pays)
+        best_of += fill(
+            " Start-up ({}) included, it finishes before slower ones from {} on", start, pays
+        )
+        many = how_many_gpus(study, cells).query("break_even > 1")
+        same = many["gpus"] * many["batch_size"] == best.gpus * best.batch_size
+        for row in rows_of(many[same & (many["recipe"] == best.recipe)].tail(1)):
+            best_of += fill(", and before {} up to {}", label(row), int(row.break_even - 1))
+        best_of += Markup(".")
     return [Card("do", "What to do", head, best_of + " " + text)]
