@@ -71,8 +71,7 @@ def of_runs(
     if (per_gpu_hour := config["cost"]["per_gpu_hour"]) is not None:
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
-    # Repeats train alike: only the first counts for accuracy.
-    found["accuracy"] = accuracy.accuracy([run for run in runs if not run[0].repeat])
+    found["accuracy"] = accuracy.accuracy(runs)
     found |= {make.__name__: make(records[make.__name__]) for make in OF_MACHINE}
     # Each of the next tables is derived from those before it.
     tables = schema.StudyTables(config["study"], found)

@@ -75,8 +75,9 @@ def test_speedup_lies_at_its_batch_size_with_the_ideal():
 
 def test_accuracy_is_the_mean_over_seeds_after_the_last_epoch():
     cell = {"recipe": "plain", "strategy": "ddp", "gpus": 2, "status": "ok", "epoch": 2}
-    rows = pd.DataFrame({**cell, "batch_size": [64] * 3 + [128] * 2, "train_loss": 1.0})
-    rows["test_accuracy"] = rows["train_accuracy"] = [0.5, 0.6, 0.7, 0.2, 0.4]
+    rows = pd.DataFrame({**cell, "batch_size": [64] * 4 + [128] * 2, "train_loss": 1.0})
+    rows["seed"] = [0, 1, 2, 2, 0, 1]  # seed 2 has two repeats
+    rows["test_accuracy"] = rows["train_accuracy"] = [0.5, 0.6, 0.65, 0.75, 0.2, 0.4]
     cells = rows.drop_duplicates("batch_size")
     figure = scaling.draw_learning(StudyTables("own", {"accuracy": rows, "timing": cells}))
     # Student's t over three seeds; two have no interval.

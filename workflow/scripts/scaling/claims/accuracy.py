@@ -22,7 +22,7 @@ def answer(tables: StudyTables) -> Answer:
     if claims and not text:
         text = f"{claims[0].configuration}: {claims[0].sentence}"
         text += " Techniques were not compared." * tables.remedies.empty
-    add = "Add 2 or more to `grid.gpus`, or larger sizes to `grid.batch_sizes`."
+    add = "Add a number of 2 or more to `grid.gpus`, or larger sizes to `grid.batch_sizes`."
     return Answer(text, [*(claims or [LOWER.missing(add)]), *_techniques(tables)])
 
 
@@ -82,7 +82,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         text = f"Batch {large.global_batch_size} reaches {spread(large)} test accuracy, "
         text += f"{spread(small)} with batch {small.batch_size} on one GPU"
         if seeds < learning.SEEDS:
-            text += f" ({fmt.plural(seeds, 'seed')}; noise: of equal trainings)"
+            text += f" ({fmt.plural(seeds, 'seed')})"
         below, above = large.difference_high < 0, large.difference_low > 0
         made.append(LOWER.claim(name, f"{text}.", holds=below, fails=above))
     return made

@@ -154,7 +154,7 @@ def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def nearest(table: pd.DataFrame) -> pd.DataFrame:
     """Return `table` sorted by the factor between batch size and 128, the nearest to 128 first."""
-    factors = np.log(table["batch_size"].astype(float) / REFERENCE_BATCH).abs()
+    factors = (table["batch_size"].astype(float) / REFERENCE_BATCH).map(np.log).abs()
     return table.loc[factors.sort_values(kind="stable").index]
 
 

@@ -10,7 +10,7 @@ from scaling.core import numbers as fmt
 from scaling.tables.ranks_int8 import costs, difference
 from scaling.tables.schema import StudyTables, rows_of
 
-ADD = "Add 3 or more to `synchronization.seeds`."
+ADD = "Give `synchronization.seeds` 3 seeds or more."
 REPEATS = Hypothesis(
     "Q5-repeats",
     "Without set_epoch, every epoch repeats the same order of images.",
@@ -54,7 +54,7 @@ def messages(tables: StudyTables) -> Answer:
     """Return the answer to Q6: what a DDP step sends besides gradients."""
     rows = tables.collectives[tables.collectives["way"] == "ddp"]
     if rows.empty:
-        add = "Add 3 or more to `synchronization.seeds`, and 2 or more to `grid.gpus`."
+        add = f"{ADD} Add a number of 2 or more to `grid.gpus`, if it has none."
         return Answer(None, [GRADIENTS.missing(add)])
     step = rows[rows["step"] == rows["step"].max()]
     own, others = (step[step["content"].eq("gradients") == each] for each in (True, False))

@@ -29,13 +29,15 @@ LARGER = Hypothesis(
     "one machine. Supported: the larger batch is faster, the 95 % interval of the ratio is above "
     "1; refuted: slower, or the same to 1 %.",
 )
+IDLE = 0.25
+"""A larger share of an epoch in which the GPU is idle, besides data wait, is named."""
 FITS = 0.05
 """A model of a step's time is printed only if its relative residuals are at most this."""
 
 
 def batches(tables: StudyTables) -> Answer:
     """Return the answer to Q1: a model of a step's time, or else the throughput, of each recipe."""
-    shares = tables.utilization[[*CELL_KEYS, "loading_share"]]
+    shares = tables.utilization[[*CELL_KEYS, "loading_share", "idle_besides_share"]]
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1")
     times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
     claims, found = [], list[str]()
@@ -59,14 +61,18 @@ def batches(tables: StudyTables) -> Answer:
 
 
 def _throughput(recipe: object, cells: pd.DataFrame) -> str:
-    """Return a sentence with a recipe's lowest and highest throughput over batch sizes."""
-    known = cells["samples"].notna().all()
+    """Return a sentence on the batch sizes with a recipe's highest and lowest throughput."""
+    known = bool(cells["samples"].notna().all())
     values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
-    ends = cells.loc[[*dict.fromkeys([values.idxmin(), values.idxmax()])]]
-    figures = zip(values.loc[ends.index], rows_of(ends), strict=True)
-    texts = (f"{fmt.significant(value)} with {batch(row)}" for value, row in figures)
+    ordered = cells.assign(value=values).sort_values("value", ascending=not known)
+    best, *_, worst = rows_of(ordered)
     unit = f"{cells['unit'].iloc[0] or 'images'}/s" if known else "seconds an epoch"
-    return f"With {recipe} on 1 GPU, {unit}: {' to '.join(texts)}."
+    idle = f", where the GPU idles {fmt.percent(worst.idle_besides_share)} of an epoch"
+    return (
+        f"{str(recipe).capitalize()} is fastest with {batch(best)}, {fmt.significant(best.value)} "
+        f"{unit}, and slowest with {batch(worst)}, {fmt.significant(worst.value)}"
+        f"{idle * bool(worst.idle_besides_share > IDLE)}."
+    )
 
 
 def _model(cells: pd.DataFrame) -> str:
@@ -194,7 +200,9 @@ def parts(tables: StudyTables) -> Answer:
     table = tables.utilization[tables.utilization["gpus"] > 1]
     known = measured(table, "waiting_share").dropna(subset="slower_share")
     claims = [_computing(name, most_gpus(own)) for name, own in by_configuration(known).items()]
-    missing = COMPUTING.missing(NO_TRACE if len(table) else "Add 2 or more to `grid.gpus`.")
+    missing = COMPUTING.missing(
+        NO_TRACE if len(table) else "Add a number of 2 or more to `grid.gpus`."
+    )
     return Answer(_largest(table), claims or [missing])
 
 
@@ -228,7 +236,7 @@ def bandwidth(tables: StudyTables) -> Answer:
     """Return the answer to Q3.2: bandwidth of gradients, as a share of standalone all-reduces."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
     if known.empty:
-        add = NO_PEAK if len(tables.bandwidth) else "Add 2 or more to `grid.gpus`."
+        add = NO_PEAK if len(tables.bandwidth) else "Add a number of 2 or more to `grid.gpus`."
         rates = measured(tables.bandwidth, "bandwidth_gb_per_s")["bandwidth_gb_per_s"]
         ends = " to ".join(fmt.significant(end) for end in (rates.min(), rates.max()))
         text = f"{ends} GB/s. Low values are waits: a message lasts until the slowest rank joins."
@@ -242,8 +250,8 @@ def bandwidth(tables: StudyTables) -> Answer:
     if len(copies):
         text += f"A large copy between two GPUs reaches {fmt.rate(copies.max(), 'B/s')}. "
     worst, best = extremes(known, "utilization")
-    ends = (f"{fmt.percent(row.utilization)} ({label(row)})" for row in (worst, best))
-    text += f"Shares are {' to '.join(ends)}." * (len(known) > 1)
+    shares = (f"{fmt.percent(row.utilization)} ({label(row)})" for row in (worst, best))
+    text += f"Shares are {' to '.join(shares)}." * (len(known) > 1)
     claims = [_bandwidth(name, own) for name, own in by_configuration(known).items()]
     return Answer(text.rstrip(), claims)
 

@@ -14,7 +14,7 @@ from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
 from scaling.registry.entries import SYNTHETIC
-from scaling.report.table import Column, cell_id, named
+from scaling.report.table import cell_id, named
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
 from scaling.tables.schema import StudyTables, rows_of
@@ -22,8 +22,8 @@ from scaling.tables.work import IMPORTS_SECONDS
 
 LARGE_BYTES = 4_000
 """Larger files are compressed inside the page."""
-OF_TRAININGS = named("epochs reached test_accuracy training_seconds run_seconds joules speedup")
-FACTS = named(
+OF_TRAININGS = "epochs reached test_accuracy training_seconds run_seconds joules speedup"
+FACTS = (
     "epoch_seconds training_seconds loading_share rank_step_seconds speedup efficiency"
     " test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message note"
 )
@@ -98,14 +98,14 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
     return made
 
 
-def _page(
-    row: Any, facts: list[Column], numbers: Iterable[Any], runs: Path, logs: Path
-) -> dict[str, Any]:
+def _page(row: Any, facts: str, numbers: Iterable[Any], runs: Path, logs: Path) -> dict[str, Any]:
     """Return the contents of a configuration's page; `numbers` are (seed, repeat) of its runs."""
     own = [Cell(*(getattr(row, key) for key in CELL_KEYS), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     paths = [cell.record_path(runs) for cell in own] + [cell.trace_path(runs) for cell in own[:1]]
-    known = [one for one in facts if pd.notna(value := getattr(row, one.name)) and value != ""]
+    known = [
+        one for one in named(facts) if pd.notna(value := getattr(row, one.name)) and value != ""
+    ]
     return {
         "id": cell_id(row),
         "name": label(row),

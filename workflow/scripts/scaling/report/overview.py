@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from scaling.claims.claim import label, nearest
+from scaling.claims.claim import batch, label, nearest
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
@@ -57,13 +57,15 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
         fast = fill("{}{} as fast as one", printed(row, "speedup"), ends)
         none = fill("no faster than one that these runs can show{}", ends)
         verb = none if row.verdict in ("same", "unclear") else fast
-        found.append(fill("{} train {}.", fmt.gpus(row.gpus), verb))
+        found.append(
+            fill("{} train {} ({}, {}).", fmt.gpus(row.gpus), verb, row.recipe, batch(row))
+        )
     for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even").tail(1)):
         words = "With an equal global batch {} GPUs finish first <a href=#gpus>from {} on</a>."
         found.append(fill(words, int(row.gpus), fmt.plural(row.break_even, "epoch")))
     text = fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
     lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
-    words = " On one GPU the <dfn>lab’s way</dfn> ({}) waits for data up to {} of an epoch."
+    words = " On one GPU the lab’s way ({}) waits for data up to {} of an epoch."
     for row in rows_of(lab.nlargest(len(found[:1]), "loading_share")):
         text += fill(words, LAB, printed(row, "loading_share"))
     return text
@@ -179,13 +181,13 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
         return Card("sure", "How sure", fill("one run each"), Markup(why))
     ends = list(dict.fromkeys([found[0], found[-1]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = (
-        "A run’s standard deviation. With {} runs each, differences of {} and more are significant."
-    )
+    words = "A run’s standard deviation. With {} runs each, differences are significant from {} up."
     shown = " or ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
     if changing := cells["unsettled"].sum():
-        text += fill(" {} had not settled.", fmt.plural(changing, "configuration"))
+        text += fill(
+            " Epochs of {} still changed at the end.", fmt.plural(changing, "configuration")
+        )
     if warnings := len(study.audit):
         text += fill(" {}.", fmt.plural(warnings, "warning"))
     return Card("sure", "How sure", Markup("<br>").join(heads), text)

@@ -82,10 +82,17 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
         f"measured {started[:10]}",
-        *[f"commit {commit[:7]}" for commit in _values(recorded(study), "commit")],
-        *age(recorded(study)),
+        *_code(recorded(study)),
     ]
     return ", ".join(parts)
+
+
+def _code(runs: pd.DataFrame) -> list[str]:
+    """Return [the commits that measured `runs`, and their `age`]; [] if no run has a commit."""
+    if not (commits := [commit[:7] for commit in _values(runs, "commit")]):
+        return []
+    text = f"commit{'s' * (len(commits) > 1)} {' and '.join(dict.fromkeys(commits))}"
+    return [f"{text} ({', '.join(age(runs))})"]
 
 
 def age(runs: pd.DataFrame) -> list[str]:

@@ -48,7 +48,7 @@ COLUMNS: dict[str, dict[str, str]] = {
             loading_share exposed_share waiting_share idle_share idle_besides_share
             slower_share unknown_share power_capped_share""",
         "{study}/audit": f"{_CELL} message:text",
-        "accuracy": f"{_CELL} seed epoch {_LEARNING} status:text",
+        "accuracy": f"{_CELL} seed repeat epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds:range seconds_p99
             start_skew_seconds count algbw_gb_per_s busbw_gb_per_s correct:truth launch:text
             machine:text""",

@@ -35,6 +35,8 @@ class Question(NamedTuple):
 
 TERMS = [
     ("b", "batch size per GPU; the global batch is b times the number of GPUs"),
+    ("ddp", "DistributedDataParallel: one process for each GPU"),
+    ("dp", "DataParallel: one process for all GPUs"),
     ("configuration", "a recipe, a strategy, a number of GPUs and a batch size"),
     ("run", "one execution of a configuration, of one seed and repeat"),
     ("training time", "seconds of an epoch on batches that are in memory already"),
@@ -46,7 +48,7 @@ TERMS = [
 ]
 """Terms used on the page, with their meaning."""
 QUESTIONS = [
-    Question("Q1", "Why is an epoch faster with a larger batch?", "epoch_time"),
+    Question("Q1", "How does an epoch’s time depend on the batch size, and why?", "epoch_time"),
     Question("Q2", "How much faster are more GPUs? Weak or strong scaling?", "speedup"),
     Question("Q3.1", "How much of the time is communication?", "communication"),
     Question("Q3.2", "What bandwidth do gradients reach?", "bandwidth"),

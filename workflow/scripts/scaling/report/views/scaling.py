@@ -52,7 +52,9 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
     Speedups of one GPU are left out: they are 1.
     """
     fewest = cells["gpus"] == cells["gpus"].min()
-    known = rows["batch_size"].isin(cells.loc[fewest, "batch_size"]) & rows[column].notna().any()
+    known = rows["batch_size"].isin(cells.loc[fewest, "batch_size"]) & bool(
+        rows[column].notna().any()
+    )
     ratios = rows.columns.intersection(["speedup", "training_speedup"])
     return rows.assign(**rows[ratios].where(rows["gpus"] > 1))[known]
 
@@ -64,18 +66,19 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
         other = "; of DataParallel, the time in which only messages run"
         other *= bool(cells["strategy"].eq("dp").any())
         text = fill(
-            "{}: {} s of training = {} + {} s. Communication is the training time with the "
-            f"gradient exchange minus that without it{other}. Computing includes gaps in which the "
-            "GPU waits for the processor.",
+            "{}: {} s of training = {} s computing + {} s communication. Communication is the "
+            f"training time with the gradient exchange minus that without it{other}. Computing "
+            "includes gaps in which the GPU waits for the processor.",
             label(row),
             *(printed(row, name, significant) for name in names),
             printed(row, "delay_seconds", lambda delay: significant(delay, 2)),
         )
         if pd.notna(row.waiting_share):
             text += fill(
-                " In traced steps of it, messages alone take {} of the epoch, and a GPU waits {} of"
-                " it for the other ranks. Communication also holds copies and kernels that messages"
-                " slow down, but no wait for a rank that is slower without exchange, too.",
+                " In a trace, messages alone take {} of the epoch, and waits for the slower rank"
+                " {}. Communication has more than these messages (copies into buckets, kernels"
+                " that messages slow down) and not these waits: that rank is as slow without"
+                " exchange.",
                 *(printed(row, name) for name in ("exposed_share", "waiting_share")),
             )
         return text
