@@ -217,7 +217,7 @@ def as_text(submissions: list[Submission]) -> str:
 
 
 def table(name: str, title: str, heads: list[str], rows: Iterable[Any]) -> Table:
-    """Return a table of a page; its first two columns are headings of rows."""
+    """Return a table of a page. Its first two columns are the headings of its rows."""
     figures = [[Figure(x if isinstance(x, str) else f"{x}") for x in row] for row in rows]
     return Table(name, title, [(head, "") for head in heads], figures, keys=2)
 

@@ -60,11 +60,11 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(tables: StudyTables) -> pd.DataFrame:
     """Return a row per configuration: metrics over seeds, and the difference from a reference.
 
-    A seed's metrics are means over its repeats.
-    Training metrics are of epoch 5, or of the last epoch of a shorter training. `reference` marks a
-    recipe's configuration on 1 GPU with the techniques' reference batch (default 128), or else the
-    smallest batch. The interval of `difference` is over seeds; with fewer than 3 seeds, it uses the
-    deviation from `_equal_trainings`.
+    A seed's metrics are means over its repeats. Training metrics are of epoch 5, or of the last
+    epoch of a shorter training. `reference` marks a recipe's configuration on 1 GPU with the
+    techniques' reference batch (default 128), or else the smallest batch. The interval of
+    `difference` is over seeds; with fewer than 3 seeds, it uses the deviation from
+    `_equal_trainings`.
     """
     # A seed's repeats start alike, and may even end alike: they count as one training.
     of_seeds = tables.accuracy.groupby([*CELL_KEYS, "seed", "epoch"], dropna=False)
