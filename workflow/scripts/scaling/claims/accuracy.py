@@ -60,9 +60,9 @@ def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | Non
 LOWER = Hypothesis(
     "Q4.1",
     "A larger global batch reaches a lower accuracy after the same number of epochs.",
-    test="Accuracies of the seeds of the largest global batch on the most GPUs and of batch 128, "
-    "else the smallest, on one GPU. With fewer than 3 seeds the noise is pooled over all trainings "
-    "of one recipe and global batch. Supported: the larger batch is below by more than noise; "
+    test="Accuracies of the seeds of the largest global batch on the most GPUs and, on one GPU, "
+    "of the techniques' reference batch, else 128, else the smallest. With fewer than 3 seeds the "
+    "noise is pooled over all trainings of one recipe and global batch. Supported: the larger batch is below by more than noise; "
     "refuted: above by more.",
     more="more seeds",
 )

@@ -141,7 +141,8 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     count = found[0][1]["gpus"].iloc[0]
     efficiency = ", ".join(span(rows[kind] / count) for _, rows in found[:3])
     text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}. "
-    text += f"Efficiency (speedup / {count}): {efficiency}. Strong scaling (fixed global batch): "
+    text += f"Efficiency (speedup / {count}): {efficiency}. Strong scaling (fixed global batch)"
+    text += " of whole epochs: "
     return f"{text}{', '.join(strong[:3]) or 'not measured (`grid.strong_scaling`)'}."
 
 
@@ -182,7 +183,7 @@ COMPUTED = ["utilization", "slower_share"]
 """Columns of utilization.csv with the shares in which kernels compute."""
 COMPUTING = Hypothesis(
     "Q3.1-computing",
-    "Computing takes most of an epoch on several GPUs.",
+    "Kernels compute for most of an epoch on several GPUs.",
     test="Time in which kernels compute, as a share of an epoch, by batch size. Supported: more "
     "than half; refuted: less, also with all that is not traced.",
     more="a trace",
@@ -190,8 +191,9 @@ COMPUTING = Hypothesis(
 BANDWIDTH = Hypothesis(
     "Q3.2-bandwidth",
     "Gradients reach at least half of the bandwidth of standalone all-reduces.",
-    test="Bytes of an epoch over the seconds of its messages in the trace, over the peak measured "
-    "on the same machine, on the most GPUs. Supported: half or more; refuted: less.",
+    test="Bytes of an epoch over the seconds of its messages in the trace, as a share of the rate "
+    "of standalone all-reduces of the same sizes on the same machine, on the most GPUs. Supported: "
+    "half or more; refuted: less.",
 )
 
 
@@ -229,7 +231,7 @@ def _computing(name: str, shares: pd.DataFrame) -> Claim:
     parts = [(cell, cell.low > HALF, cell.high < HALF) for cell in cells]
     ends = (cells[0], *cells[1:][-1:])
     texts = ", ".join(f"{fmt.percent(own.low)} with {batch(own)}" for own in ends)
-    return COMPUTING.claim(about, f"Computing takes {texts}.", parts=parts)
+    return COMPUTING.claim(about, f"Kernels compute for {texts}.", parts=parts)
 
 
 def bandwidth(tables: StudyTables) -> Answer:

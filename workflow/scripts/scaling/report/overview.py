@@ -31,7 +31,7 @@ CPU = Markup(
     "GPUs) show that every part works. {}Times say nothing about GPUs.</b> To measure: <code>make "
     "study</code> on GPUs. To see such a page now: <code>make replay STUDY=h200x2</code>."
 )
-LEARNED = Markup("Q4 to Q7 and Part B hold for this small network. ")
+LEARNED = Markup("Q5 to Q7 and Part B do not depend on speed, and hold here. ")
 
 
 class Card(NamedTuple):
@@ -213,7 +213,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
         return [card] * bool(advice)
     text += fill(" {}.", advice) * bool(advice)
-    words = "{} an epoch, the shortest of all shown to learn as well ({}, {})."
+    words = "{} an epoch. No faster configuration is shown to be as accurate ({}, {})."
     seeds = fmt.plural(best.test_accuracy_count, "seed")
     values = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
     best_of = fill(words, *values)

@@ -40,6 +40,7 @@ TERMS = [
     ("configuration", "a recipe, a strategy, a number of GPUs and a batch size"),
     ("run", "one execution of a configuration, of one seed and repeat"),
     ("training time", "seconds of an epoch on batches that are in memory already"),
+    ("not settled", "of a configuration whose epoch times still changed at the end"),
     ("weak scaling", "each GPU keeps its batch, so the global batch grows with the GPUs"),
     ("strong scaling", "the GPUs share one global batch"),
     ("communication", "training time with the gradient exchange minus that without it"),
