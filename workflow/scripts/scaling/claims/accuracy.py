@@ -62,8 +62,8 @@ LOWER = Hypothesis(
     "A larger global batch reaches a lower accuracy after the same number of epochs.",
     test="Accuracies of the seeds of the largest global batch on the most GPUs and, on one GPU, "
     "of the techniques' reference batch, else 128, else the smallest. With fewer than 3 seeds the "
-    "noise is pooled over all trainings of one recipe and global batch. Supported: the larger batch is below by more than noise; "
-    "refuted: above by more.",
+    "noise is pooled over all trainings of one recipe and global batch. Supported: the larger "
+    "batch is below by more than noise; refuted: above by more.",
     more="more seeds",
 )
 
