@@ -70,7 +70,7 @@ def step():
 
 
 def data_wait(batches):
-    """Yield each of `batches`, and time the wait. If `step` is used, `epoch` prints the seconds."""
+    """Yield each of `batches`; add up the waits (s), which `epoch()` prints if `step()` is used."""
     global _waited
     batches, nothing = iter(batches), object()
     while True:

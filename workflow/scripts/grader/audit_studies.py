@@ -35,7 +35,7 @@ KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 SHOWN = "[!.~_]*"
 """Pattern of names that are not hidden or temporary files of file managers and editors."""
 COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
-"""Points subtracted for a cause, once per study, by severity."""
+"""Points that a study loses for each cause of its findings, once per cause, by severity."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 LISTED = 3
 """Largest number of cells in the line of a finding."""
@@ -139,7 +139,7 @@ class Judged:
 
 @np.errstate(invalid="ignore")
 def cells(one: Finding) -> list[tuple[str, str, str]]:
-    """Return the cells of a finding as text: N x b, printed value, expected value.
+    """Return each cell of a finding as text: `GPUs x batch size`, printed value, expected value.
 
     Expected values below zero (noise) are not shown.
     """
@@ -184,7 +184,7 @@ def paths(names: list[str]) -> list[Path]:
 
 
 def _inside(path: Path) -> list[Path]:
-    """Return `path` if it is a file or has timings.csv; else all such paths inside the folder."""
+    """Return [`path`] if it is a file or has timings.csv, else all such files and folders in it."""
     if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
     below = (one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS)
@@ -237,9 +237,9 @@ def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list
 
 
 def write(submissions: list[Submission], target: Path) -> None:
-    """Write an index to `target`, and audit.csv to a folder of the same name.
+    """Write an index to the file `target`, and audit.csv to the folder `target` without suffix.
 
-    Pages of several submissions go to that folder; a single one is shown below the index.
+    That folder has a page for each of several submissions; one alone is shown below the index.
     """
     folder, many, index = target.with_suffix(""), len(submissions) > 1, list[tuple[Any, ...]]()
     for number, one in enumerate(submissions, start=1):

@@ -24,7 +24,7 @@ JUDGED_BY = {"epoch", "training", "rate", "communication"}
 """A file needs at least one of these quantities. Without them nothing can be derived."""
 IN_WORDS = re.compile(r",? (\d+) GPUs?$")
 Record = dict[str, Any]
-"""A configuration: its `line`, names and numbers as text, printed values as `Figure`."""
+"""A configuration: its `line`, what identifies it (texts, numbers), printed values as `Figure`."""
 Row = tuple[int, list[str]]
 """A line's number and its fields."""
 

@@ -31,7 +31,7 @@ class Figure(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The meaning of a header; `words` are its text in lower case without GPUs and batch size."""
+    """What a column's header means; `words` is its lower-case text without GPUs and batch size."""
 
     text: str
     field: str
@@ -90,7 +90,7 @@ def named(kind: str, text: str, within: bool = False) -> str:
 
 
 def figure(text: str, of: Head) -> Figure | None:
-    """Return the number in a field, in s, GB/s, images/s or percent; None if it is not a number."""
+    """Return a field's number, converted to s, GB/s, images/s or percent; None if there is none."""
     if clock := PATTERNS["clock"].fullmatch(text):
         hours, minutes, seconds = clock.groups()
         value = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)

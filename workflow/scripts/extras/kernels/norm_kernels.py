@@ -266,7 +266,7 @@ def gradient_of_values(
 
 @triton.jit
 def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return the gradient with respect to a tile of x, from the `gradient` of the norm's output."""
+    """Return a tile's gradient with respect to x; `gradient` is that with respect to norm(x)."""
     mean, _, inverse, scale, _ = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     channel = _channel(COLUMNS)
     plain = tl.load(norm.sums + 2 * CHANNELS + channel) / rows

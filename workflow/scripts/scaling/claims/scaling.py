@@ -235,7 +235,7 @@ def _computing(name: str, shares: pd.DataFrame) -> Claim:
 
 
 def bandwidth(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.2: bandwidth of gradients, as a share of standalone all-reduces."""
+    """Answer Q3.2: bandwidth of gradients as a share of the bandwidth of standalone all-reduces."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
     if known.empty:
         add = NO_PEAK if len(tables.bandwidth) else "Add a number of 2 or more to `grid.gpus`."

@@ -49,7 +49,7 @@ def _off(value: Any) -> Any:
 
 class Machine(options.Limits):
     share: bool = False
-    """`true` runs timed jobs side by side on one machine: for accuracies, not for times."""
+    """`true` runs timed jobs side by side on one machine. Accuracies stay valid, times do not."""
     gpus_per_node: types.Few | None = None
     """Number of GPUs in each node of a cluster. Runs on more GPUs use several whole nodes. `null`:
     every run uses one node."""

@@ -1,4 +1,4 @@
-"""End a script: with a message after a user's error, or when its Snakemake has ended."""
+"""End a script with a message after a user's error, or by SIGTERM when its Snakemake has ended."""
 
 import os
 import signal

@@ -15,7 +15,7 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""An archive may unpack to MOST_BYTES bytes or, if more, to MOST_TIMES the bytes of the archive."""
+"""An archive may unpack to MOST_BYTES bytes, or to MOST_TIMES its own size if that is more."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:

@@ -39,8 +39,8 @@ def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (`Peak` in core.records) for each precision and matrix size, and for each copy.
 
     Matrix products have a `state`. `sprint`: they are timed after a rest. `sustained`: the fastest
-    size of a precision is timed again after `sustained_seconds` of work, or after up to three times
-    as much, until times are steady. With 0 seconds, no row is `sustained`.
+    size of a precision is repeated for `sustained_seconds`, then until times are steady, but for at
+    most 3 · `sustained_seconds`; the last times count. With 0 seconds, no row is `sustained`.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":

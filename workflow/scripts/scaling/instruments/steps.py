@@ -70,10 +70,10 @@ float32."""
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Return where the time of steps goes on this rank, in a run on `gpus` GPUs.
 
-    `in_memory` has the seconds of each block of steps: `seconds` with gradient exchange, and
-    `seconds_without_exchange` (None if impossible). `readings` are seconds of communication; [] on
-    one GPU. `device_time` has the `busy_times` of each device, and the host's `seconds` without
-    tracing. `step` has the trace events of one step.
+    In `in_memory`, `seconds` lists the seconds of each block of steps with gradient exchange, and
+    `seconds_without_exchange` those without it (None if impossible). `readings` has the result of
+    `communication`; [] on one GPU. `device_time` has the `busy_times` of each GPU, and the
+    median `seconds` of `in_memory`, which no trace lengthens. `step` has one step's trace events.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -139,11 +139,11 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return seconds of communication on the device that communicates longest.
+    """Return seconds of communication on D: the device in `devices` that communicates longest.
 
     The duration of a message is its shortest on any device of any rank (`everyone`), because the
-    device that joins last does not wait. The time that this device waits for others is
-    `start_skew_seconds`. If there is no communication, the result has a `note` instead.
+    device that joins last does not wait. `start_skew_seconds` is how long D waits for others. If
+    there is no communication, the result has a `note` instead.
     """
     candidates = []
     for gpu, sent in messages.items():

@@ -1,4 +1,4 @@
-"""Plan the runs of a technique at a global batch: learning rates, and factors of the sweep."""
+"""Plan a technique's learning rates at a global batch, and the factors that its sweep tries."""
 
 import math
 from collections.abc import Mapping

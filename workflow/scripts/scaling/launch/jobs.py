@@ -137,7 +137,7 @@ class Jobs:
         return {"job": job, "files": files}
 
     def dataset(self) -> dict[str, Any]:
-        """Return parameters `job` (options of the source) and `files` of the dataset's rule."""
+        """Return the dataset rule's parameters: `job` (the source's options), `files` (outputs)."""
         section = self._config["dataset"]
         keys = ("source", "image_size", *DATASETS.find(section["source"]).options)
         request = {key: section[key] for key in keys}

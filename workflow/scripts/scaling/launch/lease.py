@@ -30,7 +30,10 @@ FREE = "is free"
 
 
 def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
-    """Lock this machine's CPU during a `with` block, unless jobs may share the CPU."""
+    """Lock this machine's CPU during a `with` block, unless jobs may share the CPU.
+
+    Yields a list with the CPU's name, or [] if it is not locked.
+    """
     names = _cpus()
     return gpus(len(names), names, patience, "CPUs")
 

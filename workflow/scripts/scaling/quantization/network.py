@@ -85,7 +85,7 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
 
 
 def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
-    """Return the bytes of weights of `bits` bits, an int32 bias per output, and distinct scales."""
+    """Return a layer's bytes: weights of `bits` bits, an int32 bias per output, distinct scales."""
     words = len(scales) + len(scales.unique())
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 

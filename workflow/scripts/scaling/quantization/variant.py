@@ -94,9 +94,10 @@ def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
 def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
     """Return the scales and bounds of an integer layer. Scales per channel are those of channel 0.
 
-    `output_scale` multiplies the accumulator; other scales are levels per unit of the float value.
-    `top_step` is the level of the largest output: S · o · max |`ends`|. `bias_steps` is the
-    quantized `largest_bias`, `bias_error_steps` the largest |quantized bias - S · bias|.
+    `accumulator_scale` S and `input_scale` are levels per unit of the float value; `output_scale` o
+    multiplies the accumulator. `ends` are the smallest and the largest float output, and `top_step`
+    is the level of the largest |output|: S · o · max |`ends`|. `bias_steps` is the quantized
+    `largest_bias`; `bias_error_steps` is the largest |quantized bias - S · bias| of all channels.
     """
     bias, factor = floats.bias.double(), layer.factor
     at = bias.abs().argmax()

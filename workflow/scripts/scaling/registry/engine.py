@@ -51,7 +51,8 @@ class Engine:
 
     name: str
     trainer: Reference
-    """Reference to a subclass of `scaling.training.trainer.Trainer`, or a function for commands."""
+    """Reference to a subclass of `scaling.training.trainer.Trainer`; for engine
+    `command`, to a function."""
     options: type[Section]
     """Class of the options in recipes of this engine."""
     gpu_options: tuple[str, ...] = ()

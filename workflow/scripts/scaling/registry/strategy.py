@@ -22,7 +22,7 @@ def _copied(gpus: int, gradient_bytes: float) -> float:
 
 
 def _sharded(gpus: int, gradient_bytes: float) -> float:
-    """Return 3(N-1)/N · `gradient_bytes`: each of N GPUs sends a third in each pass of a ring.
+    """Return 3(N-1)/N · `gradient_bytes`: what each of N GPUs sends in 3 equal passes of a ring.
 
     The passes are two all-gathers and a reduce-scatter in FSDP (Zhao et al. 2023), an all-reduce
     (two passes) and a broadcast in ZeroRedundancyOptimizer. Recipe `tuned` sends fewer bytes.

@@ -1,4 +1,4 @@
-"""The configurations of a study ("cells"): one table, and their pages."""
+"""The configurations of a study ("cells"): a table with a row for each, and a page for each."""
 
 import base64
 import gzip

@@ -26,7 +26,7 @@ def on(row: Any) -> str:
 
 
 def below(row: Any) -> str:
-    """Return seconds of communication as text: `<0.1` if the interval starts below 0."""
+    """Return seconds of communication as text: `<0.1` if their interval is from below 0 to 0.1."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return f"<{significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 

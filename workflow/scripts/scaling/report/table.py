@@ -45,7 +45,7 @@ def fill(pattern: str, *values: object) -> Markup:
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return a `Figure` of `text`. For a number, attributes name its configuration and quantity."""
+    """Return `text` as a `Figure`; if `value` is a number, with its configuration and quantity."""
     if isinstance(value, bool) or not isinstance(value, Real) or not place(row):
         return Figure(text)
     attributes = Markup('{} data-quantity="{}" data-value="{:.5g}"')
@@ -115,7 +115,7 @@ QUANTITIES: dict[str, Column] = {}
 
 
 def named(names: str) -> list[Column]:
-    """Return the columns of the quantities in `names`; an undefined one has its name as heading."""
+    """Return a column for each of `names`: that in `QUANTITIES`, or else one headed by the name."""
     return [QUANTITIES.get(one, Column(fmt.words(one), name=one)) for one in names.split()]
 
 
@@ -151,7 +151,7 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A table with the quantities `keys` and `columns` of the data frame that `rows` returns.
+    """A table of the quantities `keys` and `columns`, made from the data frame that `rows` returns.
 
     If `across` names a column of the frame, each of its values becomes a group of `columns` with
     the heading `heading(value)`, and rows with equal keys are merged.

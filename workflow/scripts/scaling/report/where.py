@@ -45,7 +45,7 @@ class Bar(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Bars of one scale under a heading."""
+    """Bars with a common axis, under a heading."""
 
     heading: str
     bars: list[Bar]

@@ -155,9 +155,10 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization_paired(documents: list[Row]) -> pd.DataFrame:
-    """Return a row per variant with a mistake, compared image by image with the correct variant.
+    """Return a row per variant with a mistake: its accuracy minus that of the correct variant.
 
-    Only seeds that both variants have are compared. `revealed_by` lists the signs of the mistake.
+    Both are compared image by image, for the seeds that both have. Column `revealed_by` lists the
+    results that show the mistake.
     """
     rows = []
     for name, same in _by(documents, "variant").items():

@@ -107,7 +107,7 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
     """Return the ratios `one` / `other`, computed from pairs of runs with equal seed and repeat.
 
-    The model of noise takes each pair as a machine, and each configuration as a version of code.
+    Here the model of noise fits each configuration alone, with effects of pairs, not of machines.
     """
     timed = ran[ran["epoch_seconds"] > 0]
     pairs = timed[timed.groupby(RUN_KEYS)["side"].transform("nunique") == 2]

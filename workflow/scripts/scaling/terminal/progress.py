@@ -53,7 +53,7 @@ class Progress:
         logging.getLogger("snakemake.logging").addFilter(self.follow)
 
     def follow(self, record: Any) -> bool:
-        """Handle an event of Snakemake's log. Return True to have it shown, even after an error."""
+        """Handle an event of Snakemake's log. Always return True, which lets Snakemake show it."""
         event = getattr(getattr(record, "event", None), "name", str(record.msg))
         number = getattr(record, {"JOB_FINISHED": "job_id"}.get(event, "jobid"), None)
         try:

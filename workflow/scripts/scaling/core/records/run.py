@@ -80,7 +80,7 @@ class Model(TypedDict):
 
 @types.opened
 class Parameters(TypedDict):
-    """Parameters of a run. For a command, `recipe_options` has the hashes of its files."""
+    """Parameters of a run. For a command, `recipe_options` has hashes of the files it names."""
 
     engine: str
     warmup_epochs: types.Whole
@@ -179,7 +179,7 @@ class Run(types.Record):
 
 
 class Technique(types.Record):
-    """Record of a technique at one global batch, `runs.json`. `remedy` is the technique's name."""
+    """Record `runs.json` of a technique at one global batch. `remedy` is the technique's name."""
 
     remedy: str
     global_batch: types.Positive
@@ -194,7 +194,7 @@ class Technique(types.Record):
 
 
 def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
-    """Return the path of the record of the technique `remedy`, below the folder `records`."""
+    """Return the path of the record of the technique named `remedy`, below the folder `records`."""
     pattern = f"{TECHNIQUE_PATTERN}/runs.json"
     return records / pattern.format(remedy=remedy, global_batch=global_batch)
 
