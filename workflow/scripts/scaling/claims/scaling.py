@@ -29,8 +29,6 @@ LARGER = Hypothesis(
     "one machine. Supported: the larger batch is faster, the 95 % interval of the ratio is above "
     "1; refuted: slower, or the same to 1 %.",
 )
-IDLE = 0.25
-"""A larger share of an epoch in which the GPU is idle, besides data wait, is named."""
 FITS = 0.05
 """A model of a step's time is printed only if its relative residuals are at most this."""
 
@@ -71,7 +69,7 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
     return (
         f"{str(recipe).capitalize()} is fastest with {batch(best)}, {fmt.significant(best.value)} "
         f"{unit}, and slowest with {batch(worst)}, {fmt.significant(worst.value)}"
-        f"{idle * bool(worst.idle_besides_share > IDLE)}."
+        f"{idle * bool(worst.idle_besides_share > HALF / 2)}."
     )
 
 

@@ -181,7 +181,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
         return Card("sure", "How sure", fill("one run each"), Markup(why))
     ends = list(dict.fromkeys([found[0], found[-1]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = "A run’s standard deviation. With {} runs each, differences are significant from {} up."
+    words = "A run’s standard deviation. With {} runs each, differences from {} up are significant."
     shown = " or ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
     if changing := cells["unsettled"].sum():

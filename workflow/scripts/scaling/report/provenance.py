@@ -78,21 +78,14 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
     if (cells["status"] == "missing").all():
         return "no timed runs"
     started = min(_values(recorded(study), "started"), default="")
+    commits = dict.fromkeys(one[:7] for one in _values(recorded(study), "commit"))
     parts = [
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
         f"measured {started[:10]}",
-        *_code(recorded(study)),
+        *[f"commit {' and '.join(commits)} ({', '.join(age(recorded(study)))})"] * bool(commits),
     ]
     return ", ".join(parts)
-
-
-def _code(runs: pd.DataFrame) -> list[str]:
-    """Return [the commits that measured `runs`, and their `age`]; [] if no run has a commit."""
-    if not (commits := [commit[:7] for commit in _values(runs, "commit")]):
-        return []
-    text = f"commit{'s' * (len(commits) > 1)} {' and '.join(dict.fromkeys(commits))}"
-    return [f"{text} ({', '.join(age(runs))})"]
 
 
 def age(runs: pd.DataFrame) -> list[str]:
