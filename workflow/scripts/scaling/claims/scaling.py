@@ -65,11 +65,11 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
     ordered = cells.assign(value=values).sort_values("value", ascending=not known)
     best, *_, worst = rows_of(ordered)
     unit = f"{cells['unit'].iloc[0] or 'images'}/s" if known else "seconds an epoch"
-    idle = f", where the GPU idles {fmt.percent(worst.idle_besides_share)} of an epoch"
+    idle = f", GPU idle {fmt.percent(worst.idle_besides_share)}"
     return (
-        f"{str(recipe).capitalize()} is fastest with {batch(best)}, {fmt.significant(best.value)} "
-        f"{unit}, and slowest with {batch(worst)}, {fmt.significant(worst.value)}"
-        f"{idle * bool(worst.idle_besides_share > HALF / 2)}."
+        f"With {recipe}, {batch(best)} is fastest ({fmt.significant(best.value)} {unit}), "
+        f"{batch(worst)} slowest ({fmt.significant(worst.value)}"
+        f"{idle * bool(worst.idle_besides_share > HALF / 2)})."
     )
 
 

@@ -102,7 +102,8 @@ def _page(row: Any, facts: str, numbers: Iterable[Any], runs: Path, logs: Path) 
     """Return the contents of a configuration's page; `numbers` are (seed, repeat) of its runs."""
     own = [Cell(*(getattr(row, key) for key in CELL_KEYS), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
-    paths = [cell.record_path(runs) for cell in own] + [cell.trace_path(runs) for cell in own[:1]]
+    paths = [cell.record_path(runs) for cell in own if not cell.repeat]
+    paths.append(own[0].trace_path(runs))
     known = [
         one for one in named(facts) if pd.notna(value := getattr(row, one.name)) and value != ""
     ]
