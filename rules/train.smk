@@ -29,7 +29,7 @@ rule train_run:
         **JOBS.run(RunSpec),
         code=JOBS.code_of_cell,
     shell:
-        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/measure.py {params.job:q} {params.files:q} > {log:q} 2>&1'
+        'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/train_run.py {params.job:q} {params.files:q} > {log:q} 2>&1'
 
 
 # Cells of recipes that are the user's own command. An edit of a file that it names repeats them.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-import measure
+import train_run
 from scaling.core.environment import visible_gpus
 from scaling.core.grid import Cell
 from scaling.core.records.kind import DATASET
@@ -57,7 +57,7 @@ def spec_of(**changed):
 
 def run(images, output, **changed):
     places = {"images": images / "images.npz", "manifest": images / "manifest.json"}
-    measure.main(spec=spec_of(**changed).model_dump(), output=output, **places)
+    train_run.main(spec=spec_of(**changed).model_dump(), output=output, **places)
     return json.loads(output.read_text())
 
 

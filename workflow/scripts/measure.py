@@ -1,39 +1,17 @@
-"""Measure a run of the grid, a machine (its state, peak rates, links), or how ranks synchronize.
+"""Measure a machine (its state, peak rates, links), or how ranks synchronize.
 
 python workflow/scripts/measure.py '{"check": {"output": "check.json", "device": "cpu"}}'
 """
 
-from pathlib import Path
 from typing import Any
 
 from scaling.core import code_digest, command_line, environment
 from scaling.core.errors import UserError
 from scaling.core.records.kind import CHECK, PEAKS, SWEEP, SYNCHRONIZATION
-from scaling.core.records.run import RUN
 from scaling.instruments import machine
 from scaling.launch import measure, supervisor
 from scaling.launch.measure import MachineCheck, Probe, Sweep
-from scaling.launch.run_spec import RunSpec
-from scaling.registry.engine import ENGINES
 from scaling.synchronization.plan import Plan
-
-
-def train(
-    spec: RunSpec, output: Path, images: Path | None = None, manifest: Path | None = None
-) -> None:
-    """Train `spec` on `images` with `manifest` (of dataset_prepare.py), and write run.json.
-
-    A user's command needs neither images nor manifest.
-    """
-    spec = spec.resolved()
-    if spec.engine == "command":
-        record = ENGINES.find(spec.engine).trainer.load()(spec, output.with_name("files"))
-        RUN.write(output, record)
-    elif images is None or manifest is None:
-        raise UserError("images and manifest are missing: dataset_prepare.py writes them")
-    else:
-        record = supervisor.supervise(spec, images, manifest, output)
-    print(supervisor.summary(record))
 
 
 def check_machine(check: MachineCheck) -> None:
@@ -121,4 +99,4 @@ def compare_ranks(plan: Plan) -> None:
     SYNCHRONIZATION.write(plan.output, document)
 
 
-main = command_line.script(train, check_machine, measure_peaks, sweep_messages, compare_ranks)
+main = command_line.script(check_machine, measure_peaks, sweep_messages, compare_ranks)
