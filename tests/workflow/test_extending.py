@@ -114,7 +114,7 @@ ADDED_TESTS = [
     "tests/unit/claims/test_q1_to_q3.py::test_waits_are_compared_between_the_ends",
     "tests/unit/figures/test_figures.py::test_figure_is_drawn_or_empty[waits]",
 ]
-REPLAYED = "h200x1"
+REPLAYED = "h200-ladder"
 
 
 def change(path, lines):

@@ -99,7 +99,7 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
 
 
 def test_tables_of_our_own_studies_have_no_error():
-    alone = {"h200-ladder", "h200-large-batches", "h200x1"}  # Most tables there are of one GPU.
+    alone = {"h200-ladder", "h200-large-batches"}  # Most tables there are of one GPU.
     refused = {"answers.md": alone | {"quantization-cifar10"}, "bandwidth.csv": alone}
     refused |= {"timing.csv": set(), "speedup.csv": set()}
     folder = Path(__file__).parents[2] / "snapshots/expected"

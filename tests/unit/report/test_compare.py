@@ -34,14 +34,14 @@ def compare(tmp_path, monkeypatch, capsys):
 
 
 def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
-    page, said = compare("h200x1", "h200x4")
-    table = pd.read_csv(tmp_path / "h200x1-h200x4.csv").set_index(["recipe", "gpus", "batch_size"])
-    # 0.518 s in one of timing.csv, 0.585 s in the other; another commit measured each.
+    page, said = compare("h200-ladder", "h200x4")
+    table = pd.read_csv(tmp_path / "h200-ladder-h200x4.csv").set_index(["recipe", "gpus", "batch_size"])
+    # 0.504 s in one of timing.csv, 0.585 s in the other; another commit measured each.
     one = table.loc["tuned", 1, 512]
-    assert one["a_epoch_seconds"] == pytest.approx(0.518, abs=1e-3)
+    assert one["a_epoch_seconds"] == pytest.approx(0.504, abs=1e-3)
     assert one["b_epoch_seconds"] == pytest.approx(0.585, abs=1e-3)
     assert one["note"].startswith("no ratio: other code") and pd.isna(one["ratio"])
-    assert "0 matched configurations: 5 no ratio, 5 only in A, 8 only in B" in said
+    assert "0 matched configurations: 2 no ratio, 12 only in A, 11 only in B" in said
     last = page.rows("Seconds per epoch of A and B")[-1]
     assert last[3] == "not in the grid" and last[-1] == "only in B"
     differing = page.rows("What can affect time")
@@ -53,19 +53,19 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
 def test_results_folder_is_a_study_too(compare, tmp_path):
     examples_stored.lay_out_finished(tmp_path / "mine")
     folder = tmp_path / "mine/results"
-    page, said = compare("h200x1", str(folder))
+    page, said = compare("h200-ladder", str(folder))
     assert "0 matched configurations" in said
     rows = page.rows("Seconds per epoch of A and B")
     (row,) = [own for own in rows if own[:3] == ["plain", "1", "128"]]
-    assert row[3] == "4.98" and row[-1].startswith("no ratio no ratio: other code")
+    assert row[3] == "8.02" and row[-1].startswith("no ratio no ratio: other code")
     (folder / "config.yaml").write_text("grid: 3")
     with pytest.raises(UserError, match=r"results/config.yaml: invalid configuration"):
-        compare("h200x1", str(folder))
+        compare("h200-ladder", str(folder))
 
 
 def test_study_without_runs_is_not_compared(compare):
     with pytest.raises(UserError, match="quantization-cifar10 has no record of a run"):
-        compare("h200x1", "quantization-cifar10")
+        compare("h200-ladder", "quantization-cifar10")
 
 
 def runs(seconds, recipe="mine", machine="a", samples=50_000, **training):

@@ -7,7 +7,7 @@ from scaling.report import cells, where
 from scaling.report.table import tables
 from scaling.report.views import PARTS
 
-FLAGSHIP, TUNED = study(), study("h100x2-tuned")
+FLAGSHIP, TUNED = study(), study("h200x2")
 
 
 def test_epochs_of_a_scale_are_as_long_as_their_seconds():
@@ -27,7 +27,8 @@ def test_epochs_of_a_scale_are_as_long_as_their_seconds():
 
 def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
     (table,) = tables([view for view in PARTS["where"] if view.name == "kernels"], TUNED, None)
-    rows = TUNED.step_classes.query("gpus == 1 and batch_size == 128").set_index("kernel_class")
+    of_tuned = TUNED.step_classes.query("recipe == 'tuned' and gpus == 1 and batch_size == 128")
+    rows = of_tuned.set_index("kernel_class")
     (printed,) = [
         row for row in table.rows if [str(own) for own in row[:3]] == ["tuned", "1", "128"]
     ]
@@ -38,9 +39,12 @@ def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
 
 
 def test_timeline_is_one_step_of_every_gpu():
-    runs = folder_of("h100x2-tuned") / "runs"
-    two, one = where.timelines(cells.of_study(TUNED), runs)
-    assert two.heading.startswith("tuned/ddp, 2 × 128") and one.heading.startswith("tuned, 1 × 128")
+    runs = folder_of("h200x2") / "runs"
+    drawn = {line.heading.split(":")[0]: line for line in where.timelines(cells.of_study(TUNED), runs)}
+    alone = ["plain, 1 × 128", "tuned, 1 × 128"]
+    pairs = ["plain/ddp, 2 × 128", "plain/dp, 2 × 128", "tuned/ddp, 2 × 128"]
+    assert sorted(drawn) == sorted(alone + pairs)
+    two, one = drawn["tuned/ddp, 2 × 128"], drawn["tuned, 1 × 128"]
     assert [bar.name for bar in two.bars] == ["rank 0", "rank 1"]
     assert [bar.name for bar in one.bars] == ["GPU 0"]
     for bar in two.bars:

@@ -83,7 +83,7 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
         f"measured {started[:10]}",
-        *[f"commit {' and '.join(commits)} ({', '.join(age(recorded(study)))})"] * bool(commits),
+        *[f"commit {', '.join(commits)} ({', '.join(age(recorded(study)))})"] * bool(commits),
     ]
     return ", ".join(parts)
 
