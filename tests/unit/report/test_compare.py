@@ -35,7 +35,9 @@ def compare(tmp_path, monkeypatch, capsys):
 
 def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     page, said = compare("h200-ladder", "h200x4")
-    table = pd.read_csv(tmp_path / "h200-ladder-h200x4.csv").set_index(["recipe", "gpus", "batch_size"])
+    table = pd.read_csv(tmp_path / "h200-ladder-h200x4.csv").set_index(
+        ["recipe", "gpus", "batch_size"]
+    )
     # 0.504 s in one of timing.csv, 0.585 s in the other; another commit measured each.
     one = table.loc["tuned", 1, 512]
     assert one["a_epoch_seconds"] == pytest.approx(0.504, abs=1e-3)

@@ -40,7 +40,9 @@ def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
 
 def test_timeline_is_one_step_of_every_gpu():
     runs = folder_of("h200x2") / "runs"
-    drawn = {line.heading.split(":")[0]: line for line in where.timelines(cells.of_study(TUNED), runs)}
+    drawn = {
+        line.heading.split(":")[0]: line for line in where.timelines(cells.of_study(TUNED), runs)
+    }
     alone = ["plain, 1 × 128", "tuned, 1 × 128"]
     pairs = ["plain/ddp, 2 × 128", "plain/dp, 2 × 128", "tuned/ddp, 2 × 128"]
     assert sorted(drawn) == sorted(alone + pairs)
