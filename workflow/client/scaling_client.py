@@ -1,4 +1,4 @@
-"""Report each epoch of your own training to the scaling study. One file, no dependencies: copy it.
+"""Report each epoch of your own training script to the scaling study.
 
     from scaling_client import data_wait, epoch, step
 
@@ -8,7 +8,7 @@
                 train(batch)
         epoch(number, samples=len(images), loss=loss)
 
-The functions only print lines of JSON, which the study reads.
+Copy this file: it has no dependencies. Its functions print lines of JSON, which the study reads.
 """
 
 import json
@@ -25,13 +25,13 @@ RANKS = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"
 
 
 def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
-    """Report that epoch `number` has ended, by printing one line of JSON. Waits for the GPU first.
+    """Wait for the GPU, then print one line of JSON which reports that epoch `number` has ended.
 
-    Epochs are numbered consecutively from 0 or 1. `seconds` is the duration of the epoch. Its
-    default is the time since the previous call or, in the first call, since the import of this
-    module. `samples` is the number of training samples on all ranks, `loss` their mean training
-    loss, and `test_accuracy` a fraction from 0 to 1; None means unknown. Only rank 0 prints; if
-    `step` is used, every rank prints.
+    Number epochs consecutively from 0 or 1. `seconds` is the duration of the epoch. By default,
+    this is the time since the previous call or, in the first call, since the import of this module.
+    `samples` is the number of training samples on all ranks, `loss` the mean training loss of these
+    samples, and `test_accuracy` a fraction from 0 to 1. None means unknown. If `step` is used, all
+    ranks print; otherwise, only rank 0 prints.
     """
     global _before, _waited
     torch = _gpu()
@@ -43,7 +43,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
     rank = _rank()
     line = {key: float(value) for key, value in values.items() if value is not None}
     if _steps:
-        # On a GPU by its own clock, as steps are only launched here.
+        # The host only launches steps on a GPU, so the GPU measures their time.
         took = [one if end is None else one.elapsed_time(end) / 1000 for one, end in _steps]
         line.update(rank=rank, steps=len(took), step_seconds=median(took), data_wait=_waited)
     if _steps or rank == 0:
@@ -55,7 +55,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
 @contextmanager
 def step():
-    """Time the training step in the `with` block; on a GPU, asynchronously by CUDA events."""
+    """Time the training step in the `with` block. On a GPU, CUDA events time it without waiting."""
     torch = _gpu()
     if torch:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -70,7 +70,7 @@ def step():
 
 
 def data_wait(batches):
-    """Yield each of `batches`; add up the waits (s), which `epoch()` prints if `step()` is used."""
+    """Yield the items of `batches`. If `step` is used, `epoch` prints the seconds of waiting."""
     global _waited
     batches, nothing = iter(batches), object()
     while True:
@@ -97,7 +97,7 @@ def _rank():
 
 
 def _print(line):
-    """Print `line` as JSON in one write, after a line feed that ends the line of a progress bar."""
+    """Print a line feed, which ends a progress bar's line, and `line` as JSON, in one write."""
     global _introduced
     text = ""
     if not _introduced and _rank() == 0:
