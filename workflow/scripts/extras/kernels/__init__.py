@@ -1,1 +1,1 @@
-"""Triton kernels for a ResNet's batch norms, fused with residual and ReLU."""
+"""Triton kernels that compute batch norm, residual addition and ReLU of a ResNet together."""

@@ -1,8 +1,8 @@
-"""A ResNet18 whose batch norms, residual additions and ReLUs are fused into few kernels.
+"""A ResNet-18 whose batch norms, residual additions and ReLUs are computed by few Triton kernels.
 
-The forward pass reads each activation twice: to sum activations for mean and variance, and to
-normalize them. Likewise, the backward pass reads each gradient twice. The mask of a ReLU is not
-stored, but recomputed from activations.
+The forward pass reads each activation twice: first for the sums that give mean and variance, then
+to normalize. The backward pass reads each gradient twice, too. The mask of a ReLU is not stored,
+but computed again from activations.
 """
 
 from contextlib import nullcontext
@@ -19,19 +19,19 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training.captured_steps import SideStream
 
 ASIDE_UP_TO = 512
-"""Largest batch whose weight gradients are computed on a side stream. On one H100, steps are 2 %
-shorter at 512. At 2048 they are not, because each kernel occupies the whole device."""
+"""Largest batch whose weight gradients are computed on a second CUDA stream. On one H100, this
+makes steps 2 % shorter at 512. At 2048 it does not, because each kernel occupies the whole GPU."""
 SUMS = 4
-"""Number of sums per channel: values, squares, gradients, gradients · normalized values."""
+"""Number of sums per channel: of x, x², g and g · x̂, which `norm_kernels` defines."""
 Twice = tuple[Tensor, Tensor]
-"""Two tensors that share one array. `FusedNorm.__call__` explains why there are two."""
+"""Two tensors that share one storage. `FusedNorm.__call__` explains why there are two."""
 
 
 class FusedNorm(NamedTuple):
     """Batch norm in training mode, fused with the residual addition and the ReLU that follow it.
 
-    `sums`, float32 [SUMS · channels], must be zero before the forward pass. The backward pass
-    stores the gradients of the norm's weight and bias in `sums`.
+    `sums` is float32 [SUMS · channels]. Set it to 0 before the forward pass. The backward pass
+    writes the gradients of the norm's weight and bias to it.
     """
 
     norm: nn.BatchNorm2d
@@ -40,11 +40,11 @@ class FusedNorm(NamedTuple):
     def __call__(
         self, x: Tensor, residual: Tensor | None = None, residual_norm: "FusedNorm | None" = None
     ) -> Twice:
-        """Return relu(norm(x) + residual) as two tensors that share one array.
+        """Return relu(norm(x) + residual) as two tensors that share one storage.
 
         `x` is [images, channels, height, width]. If `residual_norm` is given, it normalizes the
-        residual before the addition. The caller must use each of the two tensors once. Autograd
-        then passes two gradients to the backward kernel, which adds them as it reads them.
+        residual before the addition. Use each of the two tensors in one operation. The backward
+        kernel then receives two gradients, and adds them without an extra kernel.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
         parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
@@ -122,10 +122,10 @@ def _in_rows(x: Tensor) -> Tensor:
 
 
 class _Launch:
-    """Grids and tile sizes of kernels that process `x`.
+    """Grids and tile sizes for kernels that process `x` [images, channels, height, width].
 
-    Grid `each` has one block per tile. Grid `shared`, for kernels that compute sums, has at most
-    about `BLOCKS` blocks, each of which processes one or more tiles.
+    Grid `each` has one block per tile. Grid `shared` is for kernels that compute sums. It has at
+    most about `BLOCKS` blocks, and each block processes one or more tiles.
     """
 
     def __init__(self, x: Tensor) -> None:
@@ -145,8 +145,8 @@ class _Launch:
 def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
     """Return `conv2d(images, weight, padding=1)` in channels-last order, in the dtype of `weight`.
 
-    This is computed as a matrix product, because a convolution with 3 input channels leaves tensor
-    cores idle. `images` [n, 3, height, width] get no gradient; `weight` is [channels, 3, 3, 3].
+    `images` is [n, 3, height, width] and gets no gradient. `weight` is [channels, 3, 3, 3]. The
+    result is a matrix product, because a convolution of 3 channels leaves tensor cores idle.
     """
     count, _, height, width = images.shape
     images = images.contiguous(memory_format=torch.channels_last)
@@ -161,7 +161,7 @@ def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
 
 
 class _Convolution(torch.autograd.Function):
-    """A convolution whose backward pass computes the weight gradient on the side stream `aside`."""
+    """A convolution whose weight gradient is computed on the CUDA stream `aside`."""
 
     @staticmethod
     def forward(
@@ -177,7 +177,7 @@ class _Convolution(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         gradients = partial(torch.ops.aten.convolution_backward, dy, x, weight, None, *ctx.options)
         dx = gradients((True, False, False))[0]
-        # To an earlier gradient, autograd adds this one at once.
+        # Autograd adds this gradient to an earlier one at once, on the current stream.
         with ctx.aside.after(x, dy) if weight.grad is None else nullcontext():
             dw = gradients((False, True, False))[1]
         return dx, dw, None, None
@@ -186,10 +186,10 @@ class _Convolution(torch.autograd.Function):
 class FusedResNet(nn.Module):
     """A module that computes `model` in training mode, on a GPU, in channels-last order.
 
-    It uses the parameters and running statistics of `model`, but does not update
-    num_batches_tracked. Each forward pass overwrites the gradients of the norms, so read these
-    between the backward pass and the next forward pass. If `compiled`, the head is compiled. Weight
-    gradients are computed on the side stream `aside`.
+    The parameters and running statistics are those of `model`; its num_batches_tracked are not
+    updated. Each forward pass overwrites the gradients of the batch norms, so read these between
+    the backward pass and the next forward pass. If `compiled`, torch.compile compiles the head. The
+    weight gradients of convolutions are computed on the CUDA stream `aside`.
     """
 
     def __init__(self, model: ResNet18, compiled: bool, aside: SideStream) -> None:

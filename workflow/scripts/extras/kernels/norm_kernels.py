@@ -1,16 +1,17 @@
-"""Triton kernels for batch norm with residual and ReLU on [rows, channels], and for im2col.
+"""Triton kernels for batch norm with residual addition and ReLU, and for im2col.
 
-A row is one position of an image in channels-last memory. Kernels that compute sums read rows from
-last to first. They begin with the rows that the preceding kernel wrote last, and end with the rows
-that the next kernel reads first. These rows are still in the cache.
+Activations are arrays [rows, channels]. A row is one pixel of an image in channels-last memory.
+Kernels that compute sums read rows from last to first. They begin with the rows that the preceding
+kernel wrote last, and end with the rows that the next kernel reads first. These rows are still in
+the cache.
 
 x is the input of a norm, x̂ = (x - mean) / standard deviation, and g is the gradient with respect
-to the input of ReLU. `sums` of a norm is float32 [4, channels]: the sums over rows of x, x², g and
-g · x̂. Their last bits vary between runs, because blocks use atomic adds. The variance is mean(x²)
-- mean(x)², with an error of 1e-7 · mean(x²).
+to the input of ReLU. The array `sums` of a norm, float32 [4, channels], contains the sums over rows
+of x, x², g and g · x̂. Blocks add to it atomically, so its last bits vary between runs. The
+variance is computed as mean(x²) - mean(x)², with an error of 1e-7 · mean(x²).
 
-If WAITS is true, blocks of a kernel start before the preceding kernel ends, and then wait for it
-(programmatic dependent launch, compute capability 9.0).
+If WAITS is true, the blocks of a kernel start before the preceding kernel ends, and then wait for
+its end (programmatic dependent launch, compute capability 9.0).
 """
 
 # mypy: disallow-untyped-defs=False
@@ -22,19 +23,19 @@ import triton.language as tl
 from triton.language import constexpr
 
 COLUMNS = 64
-"""Maximum number of channels of a tile. In bf16, these are 128 bytes."""
+"""Maximum number of channels in a tile: 128 bytes in bf16."""
 TILE = 4096
-"""Number of elements of a tile. TILE, WARPS and BLOCKS have the fastest values on an H200."""
+"""Number of elements in a tile. TILE, WARPS and BLOCKS have the fastest values for an H200."""
 WARPS = 4
 BLOCKS = 528
 """Maximum number of blocks of a kernel that computes sums: 4 per multiprocessor of an H200."""
 PATCH_COLUMNS = 32
-"""Columns of the im2col matrix: 27 of values, then zeros. Tensor cores need a multiple of 8."""
+"""Columns of the im2col matrix: 27 values, then 5 zeros. Tensor cores need a multiple of 8."""
 PATCH_ROWS = 128
 
 
 class Norm(NamedTuple):
-    """Pointers to the arrays of one batch norm, as arguments of kernels."""
+    """The arrays of one batch norm, as one argument of a kernel."""
 
     sums: Any
     weight: Any
@@ -44,7 +45,7 @@ class Norm(NamedTuple):
 
 
 def recorded(kernel):
-    """Return `kernel`, changed so that profilers record its launches and tensor arguments."""
+    """Make profilers record the launches and tensor arguments of `kernel`, and return it."""
     run, name = kernel.run, f"triton_{kernel.fn.__name__}"
 
     def recording(*arguments, **options):
@@ -58,7 +59,7 @@ def recorded(kernel):
 
 @triton.jit
 def _tile(block, rows, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr):
-    """Return the offsets [ROWS, COLUMNS] of a tile's elements, and a mask of rows that exist."""
+    """Return the offsets [ROWS, COLUMNS] of a tile's elements, and whether each row exists."""
     row = (block * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     return row * CHANNELS + _channel(COLUMNS)[None, :], row < rows
 
@@ -70,7 +71,7 @@ def _channel(COLUMNS: constexpr):
 
 @triton.jit
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return mean, variance, 1/standard deviation, scale and shift of each channel.
+    """Return mean, variance, 1 / standard deviation, scale and shift of each channel.
 
     The first three values describe x. The output of the norm is x · scale + shift.
     """
@@ -113,7 +114,7 @@ def sum_values(
 def _normalized(
     x, norm, rows, eps, momentum, CHANNELS: constexpr, ROWS: constexpr, COLUMNS: constexpr
 ):
-    """Return a tile of the norm's output. The first tile's block updates the running statistics."""
+    """Return a tile of norm(x). The block of the first tile also updates the running statistics."""
     mean, variance, _, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)
     if tl.program_id(0) == 0:
@@ -148,7 +149,7 @@ def normalize(
 ):
     """Write y = relu(norm(x) + r).
 
-    If NORMALIZES, r is residual_norm(residual); if only ADDS, r is the residual; otherwise r is 0.
+    r is residual_norm(residual) if NORMALIZES, else the residual if ADDS, else 0.
     """
     _begin(WAITS)
     result = _normalized(x, norm, rows, eps, momentum, CHANNELS, ROWS, COLUMNS)
@@ -184,9 +185,9 @@ def sum_gradients(
 ):
     """Add the sums over rows of g and of g · x̂ to `norm.sums`.
 
-    g is computed from the gradient with respect to the output of ReLU, which is `dy`, or `dy` +
-    `other_dy` if TWO. g is stored if TWO, or if ADDED (a residual was added). If NORMALIZED, also
-    add the sums of g and of g · x̂, with the residual as x, to `residual_norm.sums`.
+    The gradient with respect to the output of ReLU is `dy + other_dy` if TWO, else `dy`. Also write
+    g if TWO or if ADDED (a residual was added). If NORMALIZED, also add the sums of the residual's
+    norm, in which x is the residual, to `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -243,7 +244,7 @@ def gradient_of_values(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write `dx`, the gradient with respect to x, the input of the norm.
+    """Write `dx`, the gradient with respect to x.
 
     If RECTIFIED, `dy` is the gradient with respect to the output of ReLU; otherwise it is g. If
     NORMALIZED, also write `dresidual`, the gradient with respect to the input of `residual_norm`.
@@ -266,7 +267,7 @@ def gradient_of_values(
 
 @triton.jit
 def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return a tile's gradient with respect to x; `gradient` is that with respect to norm(x)."""
+    """Return a tile of the gradient with respect to x. `gradient` is with respect to norm(x)."""
     mean, _, inverse, scale, _ = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     channel = _channel(COLUMNS)
     plain = tl.load(norm.sums + 2 * CHANNELS + channel) / rows
@@ -278,9 +279,9 @@ def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS:
 @recorded
 @triton.jit
 def gather_patches(images, patches, positions, height, width, ROWS: constexpr, COLUMNS: constexpr):
-    """Write the im2col matrix of `images` for a 3×3 convolution; `patches` has a row per position.
+    """Write to `patches` the im2col matrix of `images` for a 3×3 convolution with padding 1.
 
-    A row contains the 3×3×3 values that the convolution multiplies at this position.
+    The matrix has one row per pixel: the 3×3 pixels around it with 3 channels, then zeros.
     """
     position = (tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     column = tl.arange(0, COLUMNS)[None, :]
