@@ -1,4 +1,4 @@
-"""Images stored as bytes. Quantized networks are trained, calibrated and tested with them."""
+"""Normalized batches of images, to train, calibrate and test quantized networks."""
 
 import hashlib
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ EVALUATION_BATCH = 250
 
 @dataclass(frozen=True)
 class Images:
-    """Images `pixels` (uint8 [n, 32, 32, 3]) and their `labels` (int64 [n]).
+    """Images and labels of one split, with the constants that normalize the images.
 
-    Batches are returned on `device`. `mean` and `std` [3] normalize them: mean and standard
-    deviation of the training images after scaling to [0, 1].
+    `pixels` is uint8 [n, 32, 32, 3], and `labels` is int64 [n]. `mean` and `std`, both [3], are
+    those of the training images after scaling to [0, 1]. Batches are returned on `device`.
     """
 
     pixels: np.ndarray[Any, Any]
@@ -44,16 +44,16 @@ class Images:
         return (scaled - mean) / std
 
     def batches(self) -> Iterator[Tensor]:
-        """Yield all images in order, normalized, in batches of `EVALUATION_BATCH`."""
+        """Yield all images in order, as normalized batches of `EVALUATION_BATCH` images."""
         for start in range(0, len(self), EVALUATION_BATCH):
             yield self.normalised(slice(start, start + EVALUATION_BATCH))
 
     def checksum(self) -> str:
-        """Return the SHA-256 of all pixels, in order of the images."""
+        """Return the SHA-256 of all pixels in the order of the images, as hexadecimal digits."""
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return `count` random images (0: all) without replacement, in their original order."""
+        """Return `count` different random images (0: all), in order. UserError if `count` > n."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(
@@ -66,7 +66,7 @@ class Images:
 def read_images(
     source: Path, manifest: Path, device: torch.device
 ) -> tuple[Images, Images, dict[str, str]]:
-    """Return the training images, the test images, and the manifest's `source` and `checksum`."""
+    """Return training images, test images, and the fields `source` and `checksum` of `manifest`."""
     data, described = dataset.read(source, manifest), DATASET.read(manifest)
     train = Images(data.train_images, data.train_labels, data.mean, data.std, device)
     test = Images(data.test_images, data.test_labels, data.mean, data.std, device)
@@ -75,6 +75,6 @@ def read_images(
 
 @torch.no_grad()
 def predict(network: nn.Module, images: Images) -> Classes:
-    """Return the class with the highest logit for each image: int64 [n]. Ties go to the first."""
+    """Return each image's class with the highest logit: int64 [n]. Ties go to the first class."""
     picked = [network(batch).argmax(dim=1).cpu().numpy() for batch in images.batches()]
     return np.concatenate(picked)

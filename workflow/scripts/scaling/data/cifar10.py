@@ -20,12 +20,12 @@ AGAIN = f"fetch {ARCHIVE} again from {CIFAR10.url}"
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return CIFAR-10 and a description of its origin.
+    """Return CIFAR-10 and a text about its origin.
 
     `request.path` is the archive cifar-10-python.tar.gz, the folder cifar-10-batches-py, or a
-    folder that contains one of the two. Without a path, the archive is downloaded, unless it is
-    already in the download folder. UserError if the files are unusable, or if the last attempt to
-    download fails.
+    folder that contains one of the two. Without a path, the archive is downloaded to
+    `request.raw_folder`, unless it is already there. UserError if a file is missing or damaged, or
+    if the download fails.
     """
     path = Path(request.path).expanduser() if request.path else _downloaded(request)
     origin = "CIFAR-10 (Krizhevsky 2009), "

@@ -1,4 +1,4 @@
-"""The dataset class that all sources return, its file format, and its manifest."""
+"""The class of all datasets, its file format (.npz), and its summary (a manifest in JSON)."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Dataset
 
 SAVED = ("train_images", "train_labels", "test_images", "test_labels", "classes")
-"""Fields of `ImageDataset` that its .npz file contains. The manifest contains `mean` and `std`."""
+"""Fields of `ImageDataset` in an .npz file. The manifest contains `mean` and `std`."""
 
 
 class Request(Dataset):
-    """Options of section `dataset`, and the folder for downloads."""
+    """Options of section `dataset` in the configuration, and the folder for downloads."""
 
     raw_folder: Path = Path("resources/dataset/raw")
     """Folder for downloaded files."""
@@ -31,9 +31,9 @@ class Request(Dataset):
 class ImageDataset:
     """Labelled square images of S × S pixels in two splits, training and test.
 
-    Images are uint8 [N, S, S, 3] (RGB, 0 to 255). Labels are int64 [N]: indexes into `classes`,
-    which are distinct names. `mean` and `std`, float64 [3], normalize images that are scaled to [0,
-    1]. UserError if a label is out of range, or if a split has no image of a class.
+    Images are uint8 [N, S, S, 3] (RGB, 0 to 255). Labels are int64 [N] and index `classes`, a list
+    of distinct names. `mean` and `std`, float64 [3], normalize images after scaling to [0, 1].
+    UserError if names repeat, a label is out of range, or a split has no image of a class.
     """
 
     train_images: NDArray[np.uint8]
@@ -58,9 +58,9 @@ class ImageDataset:
                 )
 
     def with_held_out(self, images: int) -> "ImageDataset":
-        """Return a dataset for validation: `images` training images become its test set.
+        """Return a dataset for validation, whose test set is `images` of the training images.
 
-        The sample is stratified by class. The returned training set lacks these images, and the
+        These images are a sample stratified by class. They are removed from the training set. The
         original test set is dropped.
         """
         count = len(self.train_labels)
@@ -101,8 +101,8 @@ def load(path: Path) -> ImageDataset:
 def read(images: Path, manifest: Path, train_images: int | None = None) -> ImageDataset:
     """Return the dataset in the files `images` (.npz) and `manifest` (.json).
 
-    If `train_images` is given, only the first `train_images` training images are kept. UserError if
-    a file is missing or damaged.
+    If `train_images` is given, keep only this number of training images, from the start. UserError
+    if a file is missing or damaged.
     """
     described, data = DATASET.read(manifest), load(images)
     return replace(
@@ -115,12 +115,12 @@ def read(images: Path, manifest: Path, train_images: int | None = None) -> Image
 
 
 def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
-    """Return the manifest of `dataset`, a summary which a study reads instead of the images.
+    """Return the manifest of `dataset`: a summary that a study reads instead of the images.
 
     `mean` and `std` (of the population) are per channel, over all training images scaled to [0, 1].
     `train_counts` and `test_counts` are numbers of images in the order of `classes`. `checksum` is
-    the SHA-256 of class names, sizes and arrays. `origin` is a text about where the images of
-    `source` came from.
+    the SHA-256 of class names, sizes and arrays. `origin` describes where the images of `source`
+    came from.
     """
     sizes = [len(dataset.train_images), len(dataset.test_images)]
     checksum = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())

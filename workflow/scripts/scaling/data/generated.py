@@ -1,9 +1,9 @@
 """Datasets that need no files: scikit-learn's handwritten digits, and synthetic gratings.
 
-Each synthetic class is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Phase,
-width and contrast are random, so that no single pixel determines the class: a linear classifier
-learns little, but a convolutional network learns much. The angles of neighbouring classes overlap,
-so that no network is perfect.
+A synthetic image is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Angle and
+colours determine the class. Phase, width and contrast are random, so no single pixel determines the
+class: a linear classifier learns little, a convolutional network learns much. Angles vary so much
+that neighbouring classes overlap, so no network is perfect.
 """
 
 import numpy as np
@@ -22,15 +22,15 @@ CONTRAST_LEVELS = (15.0, 50.0)
 TINT_LEVELS = 20.0
 NOISE_LEVELS = 40.0
 CLASSES = [f"{colours} at {angle} degrees" for colours in COLOUR_PAIRS for angle in ANGLES_DEGREES]
-# Images of 32×32. Limits float32 memory, and fixes the order of random draws.
+# Number of 32×32 images per chunk. It limits memory, and fixes the order of random draws.
 CHUNK_IMAGES = 2000
 
 
 def digits(request: Request) -> tuple[ImageDataset, str]:
-    """Return a dataset of 1,500 training and 297 test images of digits, and a text on its origin.
+    """Return scikit-learn's digits (1,500 training, 297 test images), and a text on their origin.
 
-    All calls return the same images, of 32 × 32 pixels. The 17 grey levels are scaled to 0 to 255,
-    in three equal channels. The split is stratified.
+    All calls return the same images of 32 × 32 pixels. The 17 grey levels are scaled to 0 to 255,
+    in three equal channels. The split is stratified by class.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -49,7 +49,7 @@ def digits(request: Request) -> tuple[ImageDataset, str]:
 
 
 def synthetic(request: Request) -> tuple[ImageDataset, str]:
-    """Return gratings in 10 classes of equal size (± 1 image), and a text on origin and seed."""
+    """Return gratings in 10 classes of equal size (± 1 image), and a text about origin and seed."""
     train_seed, test_seed = np.random.SeedSequence(request.seed).spawn(2)
     data = ImageDataset(
         *_split(request.train_images, np.random.default_rng(train_seed), request.image_size),

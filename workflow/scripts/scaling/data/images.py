@@ -15,14 +15,14 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""An archive may unpack to MOST_BYTES bytes, or to MOST_TIMES its own size if that is more."""
+"""Limits of an unpacked archive: MOST_BYTES bytes or, if more, MOST_TIMES the archive's size."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the images at `request.path`, and a text on their origin and on how many were resized.
+    """Return the dataset at `request.path`, and a text about its origin and resized images.
 
-    Classes are the sorted folder names. Images are sorted by file name, then class: if the files of
-    each class are numbered, classes alternate. Images of another size are resized bilinearly.
+    Classes are the sorted folder names. Images are sorted by file name, then by class: if the files
+    of each class are numbered, classes alternate. Images of another size are resized bilinearly.
     Hidden files, and files outside train/ and test/, are ignored. UserError for an unreadable
     image, a wrong layout or a bad archive.
     """
@@ -43,19 +43,19 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _unpack(path: Path, folder: str) -> None:
-    """Unpack an archive; UserError if it is damaged, too large, or would write outside `folder`."""
+    """Unpack `path` to `folder`. UserError if damaged, too large, or with paths outside of it."""
     most = max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     try:
         with tarfile.open(path) as archive:
             if sum(member.size for member in archive) > most:
                 raise tarfile.ReadError(f"it unpacks to more than {most:,} bytes")
             archive.extractall(folder, filter="data")
-            # At what is no header tarfile ends as at the block of zeros that ends an archive.
+            # tarfile stops at any invalid header. A whole archive ends with a block of zeros.
             stream: Any = archive.fileobj
             stream.seek(archive.offset)
             if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
                 raise tarfile.ReadError("it is cut off or damaged")
-    except Exception as error:  # Each compression raises its own for a damaged file.
+    except Exception as error:  # Each compression raises other errors.
         raise UserError(
             f"{path} is not a tar archive that can be unpacked ({error}); fetch it again, or make "
             "it of the files themselves (tar --dereference --hard-dereference)"
@@ -96,10 +96,10 @@ def _read(folder: Path, path: Path, side: int) -> tuple[ImageDataset, int]:
 
 def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
     """Return whether an image has more than 8 bits per channel. Pillow drops the extra bits."""
-    if image.format == "JPEG2000":  # Its bits less 1, and two more bytes, for each component.
+    if image.format == "JPEG2000":  # 3 bytes per component: (bits - 1), and others.
         components = content[content.find(b"\xff\x4f\xff\x51") + 40 :]
         return max(components[2 : 2 + 3 * int.from_bytes(components[:2]) : 3]) & 127 > 7
-    if image.format == "AVIF":  # The bit high_bitdepth of AV1's configuration.
+    if image.format == "AVIF":  # Bit high_bitdepth in AV1's configuration.
         return bool(content[content.find(b"av1C") + 6] & 64)
     tiles: list[Any] = [*image.tile, ("", None, 0, "")]
     codec, _, _, options = tiles[0]
@@ -109,7 +109,7 @@ def _is_deep(image: ImageFile.ImageFile, content: bytes | bytearray) -> bool:
 
 
 def _decode(file: Path, name: str) -> Image.Image:
-    """Return `file` as an RGB image. UserError with `name` if unreadable or over 8 bits deep."""
+    """Return `file` as an RGB image. UserError (with `name`) if unreadable or over 8 bits deep."""
     try:
         with Image.open(file) as image:
             if _is_deep(image, file.read_bytes()):

@@ -1,6 +1,6 @@
 """Random batches of training images, which are shuffled, cropped and flipped on the device.
 
-The images are in device memory; if they need too much of it, they are streamed from the host.
+The images stay in device memory. If they are too large for it, the host sends them in each epoch.
 """
 
 import math
@@ -14,14 +14,14 @@ from torch.nn import functional
 from scaling.data.dataset import ImageDataset
 
 RESIDENT_SHARE = 0.25
-"""Maximum fraction of free GPU memory for images, because training needs the rest."""
+"""Maximum fraction of free GPU memory that images may use. Training needs the rest."""
 
 
 class ResidentImages:
     """All training images in the memory of one device, and the order in which one rank uses them.
 
     Crops and flips have the same distribution as torchvision's RandomCrop(S, padding) and
-    RandomHorizontalFlip. `next_batch` only launches device work, so that a CUDA graph can capture
+    RandomHorizontalFlip. `next_batch` only launches work on the device, so a CUDA graph can capture
     it.
     """
 
@@ -57,7 +57,7 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Copy the next `size` images to the device. Does nothing here: all images are there."""
+        """Copy the next `size` images to the device. This class skips it: all are there already."""
 
     def draw(self, epoch: int) -> None:
         """Draw the image order of `epoch`, equal on all ranks, and this rank's crops and flips."""
@@ -74,7 +74,7 @@ class ResidentImages:
         self._position.zero_()
 
     def next_batch(self, size: int) -> tuple[Tensor, Tensor]:
-        """Return the next `size` images, float32 [size, 3, S, S] in channels-last, and labels."""
+        """Return the next `size` images (float32 [size, 3, S, S], channels-last) and the labels."""
         picks = self._position + torch.arange(size, device=self._device)
         self._position += size
         source, index = self._source(picks)
@@ -86,9 +86,9 @@ class ResidentImages:
         return images.permute(0, 3, 1, 2), self._labels[self._order[picks]]
 
     def _source(self, picks: Tensor) -> tuple[Tensor, Tensor]:
-        """Return padded images on the device, and the index of each wanted image among them.
+        """Return padded images on the device, and the indexes of the wanted images among them.
 
-        `picks` are the positions of the wanted images in this rank's order.
+        `picks` are the positions of the wanted images in this rank's order of images.
         """
         return self._images, self._order[picks]
 
@@ -103,7 +103,7 @@ def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
 
 
 class StreamedImages(ResidentImages):
-    """Returns the same batches as `ResidentImages`, but the images stay in host memory.
+    """Images in host memory, with the same batches as `ResidentImages`.
 
     A thread collects the next batch in pinned memory. `stage` waits for this batch and copies it to
     a buffer on the GPU, which `next_batch` reads. Call `stage` outside CUDA graphs.
@@ -127,7 +127,7 @@ class StreamedImages(ResidentImages):
         self._ahead = self._collect(size)
 
     def _collect(self, size: int) -> Future[Tensor]:
-        """Return a future with the next `size` images in order (fewer at the end of an epoch)."""
+        """Start to collect the next `size` images (fewer at an epoch's end); return the future."""
         places, self._rest = self._rest.tensor_split([size])
 
         def collect() -> Tensor:
