@@ -99,4 +99,19 @@ def compare_ranks(plan: Plan) -> None:
     SYNCHRONIZATION.write(plan.output, document)
 
 
-main = command_line.script(check_machine, measure_peaks, sweep_messages, compare_ranks)
+@command_line.script
+def main(
+    check: MachineCheck | None = None,
+    probe: Probe | None = None,
+    sweep: Sweep | None = None,
+    plan: Plan | None = None,
+) -> None:
+    """Make the measurement whose options are given."""
+    if check:
+        check_machine(check)
+    if probe:
+        measure_peaks(probe)
+    if sweep:
+        sweep_messages(sweep)
+    if plan:
+        compare_ranks(plan)

@@ -44,4 +44,12 @@ def evaluate(evaluation: VariantEvaluation) -> None:
             host_info["started"] = ended["ended"]
 
 
-main = command_line.script(train, evaluate)
+@command_line.script
+def main(
+    training: TutorialTraining | None = None, evaluation: VariantEvaluation | None = None
+) -> None:
+    """Train the network with the options `training`, or quantize it with those of `evaluation`."""
+    if training:
+        train(training)
+    if evaluation:
+        evaluate(evaluation)

@@ -11,42 +11,39 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from scaling.core.errors import UserError, program
-from scaling.core.section import key_name, sentence
+from scaling.core.section import sentence
 
 
-def script(*functions: Callable[..., None]) -> Callable[..., None]:
-    """Return `main` of a script. It calls that one of `functions` which has the given arguments.
+def script(function: Callable[..., None]) -> Callable[..., None]:
+    """Return `main` of a script: it reads the arguments of `function`, checks them and calls it.
 
     If the file was started as a script, `main` is called at once.
     """
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
-        given = json.dumps(arguments, default=str) if arguments else text(functions[0], words)
-        names = json.loads(given).keys()
-        fitting = (one for one in functions if names & inspect.signature(one).parameters.keys())
-        call(next(fitting, functions[0]), given)
+        given = arguments or parsed(function, sys.argv[1:] if words is None else words)
+        call(function, json.dumps(given, default=str))
 
-    main.__module__ = functions[0].__module__
+    main.__module__ = function.__module__
     return program(main)
 
 
-def text(function: Callable[..., None], words: list[str] | None) -> str:
-    """Return the arguments `words` as one JSON object.
+def parsed(function: Callable[..., None], words: list[str]) -> dict[str, Any]:
+    """Return the arguments of `function` that `words` contain.
 
     `words` are JSON objects, which are merged, or options such as `--name value`.
     """
-    words = sys.argv[1:] if words is None else words
     if words and words[0].startswith("{"):
         found: dict[str, Any] = {}
         for key, value in chain.from_iterable(json.loads(word).items() for word in words):
             found[key] = found.get(key, {}) | value if isinstance(value, dict) else value
-        return json.dumps(found)
-    about = getattr(sys.modules[function.__module__], "__doc__", None)
+        return found
+    about = sys.modules[function.__module__].__doc__
     parser = argparse.ArgumentParser(description=about, allow_abbrev=False)
     for name, parameter in inspect.signature(function).parameters.items():
         needed, option = parameter.default is parameter.empty, f"--{name.replace('_', '-')}"
         parser.add_argument(option, default=argparse.SUPPRESS, required=needed)
-    return json.dumps(vars(parser.parse_args(words)))
+    return vars(parser.parse_args(words))
 
 
 def call(function: Any, given: str) -> Any:
@@ -54,6 +51,4 @@ def call(function: Any, given: str) -> Any:
     try:
         return TypeAdapter(function).validate_json(given)
     except ValidationError as invalid:
-        first = invalid.errors()[0]
-        place = key_name(first["loc"]) or "the specification"
-        raise UserError(f"{place} is {first['input']!r}: {sentence(first)}") from invalid
+        raise UserError(sentence(invalid.errors()[0], "the specification")) from invalid

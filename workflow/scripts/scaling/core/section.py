@@ -13,16 +13,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, mod
 from scaling.core.errors import UserError
 
 LONGEST_SHOWN, MOST_SAID = 60, 10
-EXPECTED = {
-    "string": "text in quotes",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "list": "a list, as [1, 2]",
-    "dict": "keys with values",
-    "model": "keys with values",
-}
-"""Words for the type of value that a key needs, by the first part of pydantic's error type."""
 T = TypeVar("T")
 
 
@@ -66,32 +56,20 @@ class Section(BaseModel):
             return []
         except ValidationError as invalid:
             errors = invalid.errors()[:MOST_SAID]
-            return sorted(cls._sentence(error, name, above) for error in errors)
+            return sorted(sentence(error, name, above) + cls._allowed(error) for error in errors)
 
     @classmethod
-    def _sentence(cls, error: Any, name: str, above: tuple[str, ...]) -> str:
-        *section, last = error["loc"] or [""]
-        place = key_name([*above, *section]) or name
-        if error["type"] == "missing":
-            return f"{place} lacks {last}"
-        if error["type"] in ("extra_forbidden", "invalid_key"):
-            kind: Any = cls
-            for key in section:
-                of_list = isinstance(key, int)
-                kind = kind.__args__[0] if of_list else kind.model_fields[key].annotation
-            near = [f", perhaps {key}" for key in get_close_matches(str(last), kind.model_fields)]
-            known = ", ".join(kind.model_fields)
-            return f"{place} has the unknown key {last}{''.join(near[:1])} (allowed: {known})"
-        text = sentence(error)
-        if not error["loc"]:
-            return text
-        if last == "[key]":
-            return f"{key_name([*above, *section[:-1]])} has the key {section[-1]!r}: {text}"
-        if error["type"].startswith("float") and isinstance(error["input"], str):
-            text += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
-        shown = repr(error["input"])
-        shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
-        return f"{key_name([*above, *error['loc']])} is {shown}: {text}"
+    def _allowed(cls, error: Any) -> str:
+        """Return the similar key and the allowed keys if `error` is about an unknown key."""
+        if error["type"] != "extra_forbidden":
+            return ""
+        kind: Any = cls
+        for key in error["loc"][:-1]:
+            of_list = isinstance(key, int)
+            kind = kind.__args__[0] if of_list else kind.model_fields[key].annotation
+        near = get_close_matches(error["loc"][-1], kind.model_fields)
+        similar = f", perhaps {near[0]}" if near else ""
+        return f"{similar} (allowed: {', '.join(kind.model_fields)})"
 
 
 class Entry(Section):
@@ -109,25 +87,32 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
         raise UserError(between.join([f"invalid {name.removeprefix('the ')}:", *messages]))
 
 
-def sentence(error: Any) -> str:
-    """Return what a key's value should be, from pydantic's `error`: `it should be a number`."""
-    kind, _, how = error["type"].partition("_")
-    if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
-        return f"it should be {EXPECTED[kind]}"
-    if how == "pattern_mismatch":
-        return f"it should be of the form {error['ctx']['pattern'].strip('^$')}"
-    text: str = error["msg"].removeprefix("Value error, ").partition(" after validation")[0]
-    text += ", or leave the key out for its default" * (error["type"] == "too_short")
-    return re.sub("^(Input|String|List|Value|Dictionary) should", "it should", text)
+def sentence(error: Any, name: str = "it", above: tuple[str, ...] = ()) -> str:
+    """Return pydantic's `error` as a sentence: `grid.gpus[0] is 'x': it should be a valid integer`.
+
+    `name` is the name of the whole document, and `above` the keys that lead to it.
+    """
+    *section, last = error["loc"] or [""]
+    place = key_name([*above, *section]) or name
+    if error["type"] == "missing":
+        return f"{place} lacks {last}"
+    if error["type"] == "extra_forbidden":
+        return f"{place} has the unknown key {last}"
+    text = re.sub("Value error, | after validation.*| or instance of.*", "", error["msg"])
+    text = re.sub("^(Input|String|List|Value|Dictionary) should", "it should", text)
+    text = text.replace("a valid dictionary", "keys with values")
+    if not error["loc"]:
+        return text
+    if last == "[key]":
+        return f"{key_name([*above, *section[:-1]])} has the key {section[-1]!r}: {text}"
+    if error["type"].startswith("float") and isinstance(error["input"], str):
+        text += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
+    shown = repr(error["input"])
+    shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown
+    return f"{key_name([*above, *error['loc']])} is {shown}: {text}"
 
 
 def key_name(path: Any) -> str:
     """Return a path of keys as text: `grid.gpus[0]`."""
     keys = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     return "".join(keys).removeprefix(".")
-
-
-def first_error(invalid: ValidationError) -> str:
-    """Return the first error of pydantic as text: the key, and what its value should be."""
-    first = invalid.errors()[0]
-    return ": ".join(filter(None, [key_name(first["loc"]), sentence(first)]))

@@ -20,7 +20,7 @@ from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from scaling.core.errors import UserError
 from scaling.core.files import LOG_LINE
-from scaling.core.section import first_error
+from scaling.core.section import sentence
 
 LONGEST_SHOWN = 200
 LONGEST_READ = 1 << 16
@@ -128,7 +128,7 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
             if times[place] == ranks:
                 raise ValueError("each process has printed that before: number epochs on")
         except ValueError as error:
-            why = first_error(error) if isinstance(error, ValidationError) else str(error)
+            why = sentence(error.errors()[0]) if isinstance(error, ValidationError) else str(error)
             raise _refused(line, why) from error
         times[place] += 1
         last = max(last, place)

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from scaling.core import files
 from scaling.core.errors import UserError
-from scaling.core.section import first_error
+from scaling.core.section import sentence
 
 VERSION = 1
 MOST_BYTES = 5_000_000
@@ -248,7 +248,7 @@ class Kind:
         try:
             self._adapter.validate_json(json.dumps(record))
         except ValidationError as error:
-            return first_error(error)
+            return sentence(error.errors()[0])
         return next(chain(_misplaced(record, path), self.contradictions(record)), None)
 
 
