@@ -1,5 +1,6 @@
 """Write all tables of a study, and claims.json, which answers the lab's questions."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import chain
 from operator import itemgetter
@@ -8,7 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.evaluate import evaluate
+from scaling.claims import accuracy as q4
+from scaling.claims import ranks_int8 as q5_to_b
+from scaling.claims import scaling as q1_to_q3
+from scaling.claims.claim import Answer, Findings
 from scaling.core import command_line, files, grid
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.kind import CHECK, PEAKS, SWEEP, SYNCHRONIZATION, VARIANT
@@ -36,6 +40,12 @@ RESULTS = {
     "learning": {"train_loss": "1", "test_accuracy": "1"},
 }
 """Tables and columns that results.json contains, with the unit of each column."""
+ANSWERS: dict[str, Callable[[schema.StudyTables], Answer]] = {
+    **{"Q1": q1_to_q3.batches, "Q2": q1_to_q3.speedups},
+    **{"Q3.1": q1_to_q3.parts, "Q3.2": q1_to_q3.bandwidth, "Q4": q4.answer},
+    **{"Q5": q5_to_b.order, "Q6": q5_to_b.messages, "Q7": q5_to_b.replicas, "B": q5_to_b.int8},
+}
+"""Functions that answer the questions. Without data, a function says what to add to the study."""
 
 
 def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]]:
@@ -83,6 +93,13 @@ def of_runs(
     return tables
 
 
+def evaluate(tables: schema.StudyTables, learned: bool) -> Findings:
+    """Return a study's answers and claims. Q4 is left out if `learned` is false."""
+    found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
+    texts = {name: answer.text for name, answer in found.items() if answer.text}
+    return Findings(tables.study, texts, [one for own in found.values() for one in own.claims])
+
+
 @command_line.script
 def main(
     config: dict[str, Any], tables: Path, records: dict[str, tuple[Path, ...]], runs: Path | None
@@ -121,5 +138,5 @@ def main(
     found |= {name: getattr(ranks_int8, name)(own) for name, own in kinds.items() if own}
     schema.write(found, tables, study)
     written = [schema.TABLES[name].path(tables, study) for name in found]
-    findings = evaluate(schema.read_study(study, written), learned=learned)
-    files.write_json(tables / "claims.json", asdict(findings))
+    answers = evaluate(schema.read_study(study, written), learned)
+    files.write_json(tables / "claims.json", asdict(answers))

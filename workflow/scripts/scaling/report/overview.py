@@ -174,8 +174,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     """Return a card on noise: a run's deviation, and the smallest significant difference."""
-    found = Noise(study.provenance, "epoch_seconds").spreads()
-    found = sorted(found, key=lambda one: one.deviation)
+    found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     if not found:
         why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."
         return Card("sure", "How sure", fill("one run each"), Markup(why))

@@ -8,7 +8,7 @@ import hashlib
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -61,21 +61,6 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     return connected_components(graph, directed=False)[1][:first]
 
 
-class Spread(NamedTuple):
-    """Variation of times between runs of one recipe, strategy and number of GPUs, as fractions.
-
-    `deviation` is the standard deviation of one run. `shows` is the smallest significant difference
-    between two configurations with `runs` runs each. `machines` is the difference between the
-    slowest and the fastest machine.
-    """
-
-    name: str
-    deviation: float
-    runs: int
-    shows: float
-    machines: float
-
-
 class Noise:
     """The model of noise for column `quantity` of `runs`, a table with `keys`, machine and code.
 
@@ -110,7 +95,6 @@ class Noise:
         inverse = np.linalg.pinv(effects)
         # The average machine is that of the runs on the fewest GPUs, of each chain.
         of_machine = self._chain[cell[np.unique(machine, return_index=True)[1]]]
-        self._by_machine = pd.Series(inverse[len(first) :] @ self._logs, of_machine)
         alike = (self._chain[:, None] == of_machine).astype(float)
         fewest = known["gpus"].groupby(self._chain[cell]).transform("min")
         alike *= np.bincount(machine, known["gpus"] == fewest)
@@ -147,20 +131,22 @@ class Noise:
         wanted = pd.MultiIndex.from_frame(cells[self._cells.names])
         return table.astype(float).reindex(wanted).set_axis(cells.index)
 
-    def spreads(self) -> list[Spread]:
-        """Return a `Spread` for each recipe, strategy and number of GPUs with repeated runs."""
-        spreads = []
+    def spreads(self) -> pd.DataFrame:
+        """Return the noise of each recipe, strategy and number of GPUs, the smallest first.
+
+        Only repeated runs show it. `deviation` is a run's standard deviation, as a fraction.
+        `shows` is the smallest significant difference between two configurations, both with
+        `runs` runs.
+        """
+        rows: list[Any] = []
         for kind, row in enumerate(rows_of(self._kinds) if len(self._logs) else ()):
-            of_kind = self._kind_of == kind
-            runs, deviation = int(np.median(self._runs[of_kind])), math.sqrt(self._variance[kind])
-            if math.isnan(deviation):
-                continue
+            runs = int(np.median(self._runs[self._kind_of == kind]))
+            deviation = math.sqrt(self._variance[kind])
             shows = math.expm1(_reach(self._freedom[kind]) * deviation * math.sqrt(2 / runs))
-            effects = self._by_machine[self._by_machine.index.isin(self._chain[of_kind])]
-            apart = effects.groupby(level=0).agg(np.ptp).max()
             many = f"/{row.strategy}, {fmt.gpus(row.gpus)}" if row.gpus > 1 else ", 1 GPU"
-            spreads.append(Spread(f"{row.recipe}{many}", deviation, runs, shows, math.expm1(apart)))
-        return spreads
+            rows.append((f"{row.recipe}{many}", deviation, runs, shows))
+        table = pd.DataFrame(rows, columns=["name", "deviation", "runs", "shows"]).dropna()
+        return table.sort_values("deviation", kind="stable")
 
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
