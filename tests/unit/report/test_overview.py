@@ -86,6 +86,20 @@ def test_factor_from_the_lab_is_of_machines_that_ran_both(flagship):
     assert card.headline == f"{min(factors):.1f} to {max(factors):.1f}× as fast"
 
 
+def test_saved_seconds_are_split_by_cause():
+    study = stored.study("h200x2")
+    rows = of_page.of_study(study)
+    (card,) = [card for card in overview.cards(study, rows) if card.kind == "lab"]
+    one = rows.query("gpus == 1 and batch_size == 128").set_index("recipe")
+    saved = one.loc["plain", "epoch_seconds"] - one.loc["tuned", "epoch_seconds"]
+    waits = one["loading_share"] * one["epoch_seconds"]
+    assert f"{(waits['plain'] - waits['tuned']) / saved:.0%} {saved:.1f}" == "59% 5.9"
+    said = card.text.replace("\xa0", " ")
+    assert "Of 5.9 s saved per epoch: 59 % data wait, 8.1 % idle GPU, 33 % kernel time." in said
+    unknown = rows.assign(idle_besides_share=math.nan)
+    assert not any("saved" in card.text for card in overview.cards(study, unknown))
+
+
 @pytest.mark.parametrize("verdict", ["unclear", "same"])
 def test_speedup_within_noise_is_no_headline(flagship, verdict):
     cells = of_page.of_study(flagship)

@@ -25,6 +25,12 @@ LIMITS = {
     "idle_besides_share": "Launch fewer kernels per image, as CUDA graphs do",
 }
 """Advice to shorten an epoch, by the column of the largest share of the epoch."""
+SAVED = {
+    "data wait": ["loading_share"],
+    "idle GPU": ["idle_besides_share"],
+    "kernel time": ["utilization", "slower_share"],
+}
+"""Shares of an epoch on one GPU by their names in the sentence on what a recipe saves."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -63,12 +69,7 @@ def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
     for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even").tail(1)):
         words = "With an equal global batch {} GPUs finish first <a href=#gpus>from {} on</a>."
         found.append(fill(words, int(row.gpus), fmt.plural(row.break_even, "epoch")))
-    text = fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
-    lab = cells[(cells["gpus"] == 1) & (cells["recipe"] == LAB) & (cells["status"] == "ok")]
-    words = " On one GPU the lab’s way ({}) waits for data up to {} of an epoch."
-    for row in rows_of(lab.nlargest(len(found[:1]), "loading_share")):
-        text += fill(words, LAB, printed(row, "loading_share"))
-    return text
+    return fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
 
 
 def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
@@ -122,9 +123,22 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         text = fill("At {} images per step, {}.", REFERENCE_BATCH, machines)
         if found["training"].notna().all():
             text += fill(" Without data loading: {}.", _factor(found["training"]))
+        text += _saved(pair.set_index("recipe"), row.recipe)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
         made.append(Card("lab", title, fill("{} as fast", _factor(found["factor"])), text, bars))
     return made
+
+
+def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
+    """Return a sentence on the parts of an epoch that `recipe` shortens; "" if one is unknown."""
+    shares = {name: pair[names].sum(axis=1, skipna=False) for name, names in SAVED.items()}
+    seconds = pd.DataFrame(shares).mul(pair["epoch_seconds"], axis=0)
+    saved = seconds.loc[LAB] - seconds.loc[recipe]
+    if saved.isna().any():
+        return Markup("")
+    total = saved.sum()
+    parts = ", ".join(f"{fmt.percent(part / total)} {name}" for name, part in saved.items())
+    return fill(" Of {} saved per epoch: {}.", fmt.seconds(total), parts)
 
 
 def _throughput(cells: pd.DataFrame) -> list[Card]:
