@@ -127,7 +127,7 @@ def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
     train, test = dataset.train_labels.astype("<i8"), dataset.test_labels.astype("<i8")
     for array in (dataset.train_images, train, dataset.test_images, test):
         checksum.update(np.ascontiguousarray(array).data)
-    # Counting the 256 values is exact and needs no float64 copy of the images.
+    # Counts of the 256 values give exact sums, without a float64 copy of the images.
     channels = np.moveaxis(dataset.train_images, -1, 0)
     counts = np.stack([np.bincount(channel.ravel(), minlength=256) for channel in channels])
     values, pixels = np.arange(256) / 255, counts.sum(axis=1)

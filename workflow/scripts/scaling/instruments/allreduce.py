@@ -1,4 +1,4 @@
-"""Time all-reduces and other messages of many sizes. This is the code of one rank."""
+"""Time all-reduces of many sizes, and the messages of a training. Each rank runs this code."""
 
 import copy
 import math
@@ -25,25 +25,25 @@ MOST_BYTES_ON_CPU = 2**24
 
 
 def start(options: Sweep, folder: Path) -> None:
-    """Call `run` in one process per GPU."""
+    """Start `options.gpus` processes. Each calls `run(options, folder)`."""
     ranks.start(options.gpus, run, options, folder)
 
 
 def run(sweep: Sweep, log_folder: Path) -> None:
-    """Time messages of every size, together with all other ranks; rank 0 logs one row per size.
+    """Time messages of each kind and size on all ranks. Rank 0 logs one row per kind and size.
 
-    A row has lists with one value per repeat. `seconds` is the time per message on the slowest
-    rank. `start_skew_seconds` is the time of the repeat on the slowest rank minus that on the
-    fastest: a rank that starts early waits for the last rank, and so takes longer.
+    `seconds` and `start_skew_seconds` are lists with one value per repeat. `seconds` is the time
+    per message on the slowest rank. `start_skew_seconds` is the time of the repeat on the slowest
+    rank minus that on the fastest: a rank that starts early waits for the last one.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
-        # Larger messages take a CPU minutes.
+        # On a CPU, larger messages take minutes.
         most = math.inf if rank.device.type == "cuda" else MOST_BYTES_ON_CPU
         messages = _of_model(sweep, rank)
         gradients = dict(messages)["gradients"]
         log.append("model", {"gradient_bytes": gradients})
-        # Warm-up: otherwise the first size, whichever it is, takes twice as long.
+        # Warm-up: without it, the first size takes twice as long.
         _measure(sweep, rank, "sweep", gradients)
         messages += [("sweep", size) for size in sorted(sweep.message_bytes) if size <= most]
         for kind, size in messages:
@@ -56,11 +56,11 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
 
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
-    """Return (kind, bytes) of each message that a training of the model sends.
+    """Return (kind, bytes) of each message that a training step of the model sends.
 
-    Kind `bucket`: gradient buckets of default DDP and of recipe `tuned`, after DDP has rebuilt
-    them. Kinds `broadcast` and `reduce`: messages of DataParallel (on GPUs only). Kind `gradients`:
-    all gradients as one message.
+    `bucket` is a gradient bucket, first of default DDP, then of recipe `tuned`; sizes are those
+    after DDP has rebuilt its buckets. `broadcast` and `reduce` are messages of DataParallel (on
+    GPUs only). `gradients` is one message of all gradients.
     """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
@@ -88,9 +88,9 @@ def _measure(
 ) -> tuple[list[float], list[float], bool]:
     """Return seconds per message and start skew of each repeat, and whether all sums are right.
 
-    `run` defines seconds and start skew. If `kind` is neither `broadcast` nor `reduce`, the message
-    is an all-reduce. On GPUs, a repeat is a CUDA graph, because a launch from Python takes longer
-    than a small message.
+    `run` defines the seconds and the start skew. The message is an all-reduce, unless `kind` is
+    `broadcast` or `reduce`. On GPUs, a CUDA graph launches all messages of a repeat, because a
+    launch from Python takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1
@@ -99,7 +99,7 @@ def _measure(
     factor = total * rank.processes ** (sweep.iterations - 1)
     if kind == "broadcast":
         send, factor = partial(dist.broadcast, src=0), 1
-    elif kind == "reduce":  # To rank 0, which alone has the sum.
+    elif kind == "reduce":  # Only rank 0 receives the sum.
         send, factor = partial(dist.reduce, dst=0), 1 + sweep.iterations * (total - 1)
     own_seconds, correct, message = [], True, torch.empty_like(pattern)
 

@@ -1,6 +1,6 @@
 """Check a machine before measuring: other users, throttling, connections.
 
-Modules that need PyTorch are imported only by the functions that use them.
+Functions that need PyTorch import it themselves, so the other functions work without PyTorch.
 """
 
 import os
@@ -24,9 +24,9 @@ from scaling.launch.measure import MachineCheck
 FREE_MEMORY, BUSY_CORES = 0.9, 0.25
 """Limits as fractions: minimum free memory of an unused GPU, maximum CPU use by other processes."""
 SLOWEST, SLOWER = 0.9, 0.97
-"""Fractions of the GPUs' median FLOP/s. A GPU below SLOWEST is `bad`, one below SLOWER `odd`."""
+"""Fractions of the GPUs' median FLOP/s. A GPU is `bad` below SLOWEST, and `odd` below SLOWER."""
 SAVING = ("powersave", "conservative")
-"""CPU frequency governors that increase the clock only after a core has been busy for some time."""
+"""CPU frequency governors that raise the clock only after a core has been busy for some time."""
 WATCHED_SECONDS, MULTIPLYING_SECONDS, MATRIX_SIZE = 1.0, 3.0, 8192
 PCIE = ("PcieLinkGeneration", "PcieLinkWidth")
 TO_DO = "end what else runs there, or ask for GPUs of your own"
@@ -58,7 +58,7 @@ def _ask(entry: str, what: str, *more: Any) -> Any:
 def gpu(entry: str) -> dict[str, Any]:
     """Return what NVML reports about a GPU. Unknown values are None.
 
-    Call it before this process uses the GPU, so that only other processes count as users.
+    Call this before this process uses the GPU: `processes` are then only those of others.
     `cores_near` is the number of this process's CPU cores on the GPU's NUMA node.
     """
     ecc = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
@@ -84,7 +84,7 @@ def gpu(entry: str) -> dict[str, Any]:
 
 
 def start(options: MachineCheck, folder: Path) -> None:
-    """Call `run` in one process per GPU."""
+    """Start `options.gpus` processes. Each calls `run(options, folder)`."""
     from scaling.launch import ranks
 
     ranks.start(options.gpus, run, options, folder)
@@ -111,7 +111,7 @@ def run(check: MachineCheck, log_folder: Path) -> None:
 
 
 def _multiply(device: Any) -> float | None:
-    """Return the FLOP/s of float16 matrix products; None if GPU memory is too small."""
+    """Return the FLOP/s of float16 matrix products, or None if GPU memory is too small."""
     import torch
 
     try:
@@ -130,7 +130,7 @@ def _multiply(device: Any) -> float | None:
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Return one row per problem of a host or GPU: severity, host, GPU's UUID, message.
 
-    Rows with severity `bad` come before rows with severity `odd`.
+    Rows of severity `bad` come before rows of severity `odd`.
     """
     judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     findings = [

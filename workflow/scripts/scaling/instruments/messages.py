@@ -19,11 +19,11 @@ KINDS = {"allreduce_": "all_reduce", "_reduce_scatter_base_": "reduce_scatter"}
 KINDS |= dict.fromkeys(("allgather_", "_allgather_base_"), "all_gather")
 """Maps names of c10d operators to names of collectives. Other operators keep their names."""
 SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
-"""Names of arguments of c10d operators that hold the tensors which this rank sends."""
+"""Argument names of c10d operators under which this rank passes the tensors that it sends."""
 
 
 class Messages(TorchDispatchMode):
-    """Collects a row per message in `rows`, in the order of sending, while `phase` is not None.
+    """Messages that this process sends while `phase` is not None: `rows` has one row per message.
 
     As a context manager, it records all collectives that PyTorch dispatches, also those of DDP.
     """
@@ -35,7 +35,7 @@ class Messages(TorchDispatchMode):
         self.phase: str | None = None
 
     def add(self, kind: str, tensors: Sequence[Tensor]) -> None:
-        """Record one message that consists of `tensors`."""
+        """Append a row for one message, which consists of `tensors`, to `rows`."""
         if self.phase is None or not tensors:
             return
         dtypes = dict.fromkeys(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
@@ -45,16 +45,16 @@ class Messages(TorchDispatchMode):
 
     @contextmanager
     def phases_of(self, model: nn.Module) -> Iterator[None]:
-        """In a `with` block, set `phase` to the step's phase: `forward`, `backward` or `update`.
+        """In a `with` block, keep `phase` up to date: `forward`, `backward` or `update`.
 
-        Hooks of `model` and of all optimizers set it.
+        Hooks of `model` and of all optimizers set `phase`.
         """
 
         def enter(phase: str, *_: object) -> None:
             self.phase = phase
 
         with (
-            # Before other hooks: a sharded model gathers its parameters in one.
+            # This hook runs first: in another one, a sharded model gathers parameters.
             model.register_forward_pre_hook(partial(enter, "forward"), prepend=True),
             model.register_forward_hook(partial(enter, "backward")),
             register_optimizer_step_pre_hook(partial(enter, "update")),
@@ -78,8 +78,8 @@ class Messages(TorchDispatchMode):
 def collectives(messages: Messages) -> Iterator[None]:
     """In a `with` block, record all collectives of process groups in `messages`.
 
-    With gloo, DDP's hooks call dist.all_reduce in threads that have no dispatch mode, so `Messages`
-    does not see these calls. dist.all_reduce is replaced by a function that records them.
+    With gloo, DDP's hooks call dist.all_reduce in threads without a dispatch mode, where `messages`
+    does not see the calls. A function that records these calls replaces dist.all_reduce.
     """
     name, original = "all_reduce", dist.all_reduce
 
@@ -96,7 +96,7 @@ def collectives(messages: Messages) -> Iterator[None]:
 def copies(messages: Messages) -> Iterator[None]:
     """In a `with` block, record the copies that DataParallel makes between GPU 0 and other GPUs.
 
-    A scatter or gather is one message with the bytes of the whole batch. A broadcast or reduction
+    A scatter or gather is one message, with the bytes of the whole batch. A broadcast or reduction
     is one message per group of tensors, with the bytes that one GPU receives or sends.
     """
 

@@ -1,4 +1,4 @@
-"""Measure the peak rates of matrix products and of copies."""
+"""Time matrix products and copies, from which the machine's peak rates follow."""
 
 import math
 import time
@@ -20,13 +20,13 @@ PRECISIONS = {"cuda": ["float32", "tf32", "bf16"], "cpu": ["float32", "bf16"]}
 BLOCK_SECONDS = 0.02
 """Minimum seconds of each timed block of operations, so that the timing overhead is negligible."""
 LARGEST_ON_CPU, MOST_BYTES_ON_CPU = 1024, 2**27
-"""Maximum matrix size, and maximum copied bytes, on a CPU: sizes for GPUs would take minutes."""
+"""Maximum matrix size and copied bytes on a CPU, where the sizes for GPUs would take minutes."""
 REST_SECONDS = 1.0
 """Seconds that a GPU idles before each measurement with state `sprint` (a burst)."""
 
 
 def start(options: Probe, folder: Path) -> None:
-    """Measure matrix products on one GPU and copies on all GPUs (or on the CPU); log each row."""
+    """Time matrix products on one GPU and copies on all GPUs, or both on the CPU; log each row."""
     limit = options.time_limit_seconds
     with ranks.joined(folder, options.device, options.cpu_threads, limit) as (rank, log):
         for row in rows(options, rank.device.type):
@@ -36,9 +36,9 @@ def start(options: Probe, folder: Path) -> None:
 
 
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
-    """Yield a row (`Peak` in core.records) for each precision and matrix size, and for each copy.
+    """Yield a row (see `Peak`) for each precision and matrix size, and for each copy.
 
-    Matrix products have a `state`. `sprint`: they are timed after a rest. `sustained`: the fastest
+    A matrix product of state `sprint` is timed after a rest. For state `sustained`, the fastest
     size of a precision is repeated for `sustained_seconds`, then until times are steady, but for at
     most 3 · `sustained_seconds`; the last times count. With 0 seconds, no row is `sustained`.
     """
@@ -72,7 +72,7 @@ def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
 def _matrix_product(
     precision: str, size: int, device: torch.device, repeats: int, least: float = 0
 ) -> list[float]:
-    # Random numbers: with zeros a GPU draws less power and clocks higher.
+    # Matrices are random: with zeros, a GPU draws less power and clocks higher.
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     product = torch.empty_like(left)
@@ -81,7 +81,7 @@ def _matrix_product(
 
 
 def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: int) -> list[float]:
-    # Written once, so that the memory has pages to read.
+    # Both arrays are written first, so that their memory pages exist.
     content = torch.ones(copy_bytes, dtype=torch.uint8, device=source)
     copied = torch.zeros(copy_bytes, dtype=torch.uint8, device=target)
     return _repeated(lambda: copied.copy_(content), [source, target], repeats)
@@ -90,10 +90,10 @@ def _copy(source: torch.device, target: torch.device, copy_bytes: int, repeats: 
 def _repeated(
     operation: Callable[[], object], devices: list[torch.device], repeats: int, least: float = 0
 ) -> list[float]:
-    """Return the host seconds per operation in each of the last `repeats` blocks of operations.
+    """Return seconds per operation, by the host's clock, in each of the last `repeats` blocks.
 
-    A block takes at least `BLOCK_SECONDS`. Blocks repeat for at least `least` seconds, and then
-    until their times are steady, or until 3 · `least` seconds have passed.
+    A block is several operations that take at least `BLOCK_SECONDS`. Blocks repeat for `least`
+    seconds, then until their times are steady, but for at most 3 · `least` seconds.
     """
 
     def now() -> float:

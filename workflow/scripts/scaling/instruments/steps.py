@@ -1,8 +1,8 @@
-"""Measure where the time of training steps goes, in extra iterations on in-memory batches.
+"""Measure where the time of training steps goes, in extra iterations on batches in memory.
 
-Steps are timed with and without gradient exchange. PyTorch's profiler traces the kernels of each
-device, and the operator that launches a kernel determines its class. A communication kernel first
-waits until all ranks have joined, so the time of a message starts when the last rank joins.
+Steps are timed with and without the exchange of gradients. PyTorch's profiler traces the kernels of
+each device. The operator that launches a kernel determines the class of the kernel. A communication
+kernel first waits for all ranks, so the time of a message starts when the last rank joins.
 """
 
 import json
@@ -29,20 +29,20 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
 """Whether each block of steps exchanges gradients, in the order of blocks. With this order, a
-steady slowdown, as at the power limit, does not change the difference of the two medians."""
+steady slowdown, as at the power limit, does not change the difference between the two medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
 KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
-"""Fields to keep of a trace event. Stacks, shapes and counters would make a trace large."""
+"""Fields of a trace event that are kept. Stacks, shapes and counters would make a trace large."""
 
 Span = tuple[int, int, float]
-"""Start and end of a kernel in ns, and the bytes that it moves (0 if unknown)."""
+"""Start (ns), end (ns) and moved bytes (0: unknown) of a kernel."""
 Spans = dict[KernelClass, list[Span]]
-"""Spans of a device's kernels by class. Copies and fills count as kernels; on a CPU, operators
+"""Spans of a device's kernels by class. Copies and fills count as kernels. On a CPU, operators
 count as kernels. The class is `other` if the launching operator is unknown."""
 Messages = dict[tuple[str, int], Span]
-"""Spans of a device's communication kernels, by kernel name and index among kernels of this
+"""Spans of a device's communication kernels. The key (kernel name, n) is the n-th kernel of this
 name."""
 Event = dict[str, Any]
 """One event of a trace in Chrome's JSON format."""
@@ -60,20 +60,21 @@ counts."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Matches operators that read only a part of their input arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
-"""Matches operators whose output `moved_bytes` does not add: it is small, or the trace lists it."""
+"""Matches operators whose output `moved_bytes` does not count: it is small, or is also an input."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
-"""Bytes per element of each type in a trace. A TensorList, as of an optimizer, counts as
+"""Bytes per element of each type in a trace. A TensorList, such as an optimizer's, counts as
 float32."""
 
 
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
-    """Return where the time of steps goes on this rank, in a run on `gpus` GPUs.
+    """Return where the time of this rank's steps goes, in a run on `gpus` GPUs.
 
-    In `in_memory`, `seconds` lists the seconds of each block of steps with gradient exchange, and
-    `seconds_without_exchange` those without it (None if impossible). `readings` has the result of
-    `communication`; [] on one GPU. `device_time` has the `busy_times` of each GPU, and the
-    median `seconds` of `in_memory`, which no trace lengthens. `step` has one step's trace events.
+    `in_memory` has the seconds of each block of at most `limit` steps: with the exchange of
+    gradients in `seconds`, without it in `seconds_without_exchange` (None if impossible).
+    `readings` has the result of `communication`, or is [] on one GPU. `device_time` has the result
+    of `busy_times` for each GPU, and the median of `in_memory["seconds"]`, because tracing makes
+    steps longer. `step` has the trace events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -86,7 +87,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
         spans, messages, traced = record(train, limit, rank, known)
         iterations = {"iterations": traced.iterations}
         if on_gpu:
-            # Tracing delays launches, not kernels: the gaps are those of the untraced seconds.
+            # Tracing delays launches, not kernels, so idle time follows from untraced seconds.
             about = place | iterations | {"seconds": median(in_memory["seconds"])}
             device_time = [{**about, "gpu": n, **busy_times(spans[n])} for n in sorted(spans)]
         if gpus > 1:
@@ -98,9 +99,9 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
-    """Return seconds of blocks of steps with gradient exchange and, if possible, without it.
+    """Return seconds of blocks of steps with the exchange of gradients and, if possible, without.
 
-    All blocks have the same batches. The two kinds of blocks alternate as `IN_TURN` says.
+    All blocks have the same batches. `IN_TURN` is the order of the two kinds of blocks.
     """
     replica, blocks = trainer.replica, dict[bool, list[EpochResult]]({True: [], False: []})
     for exchange in IN_TURN:
@@ -118,9 +119,9 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 def busy_times(spans: Spans) -> dict[str, Any]:
     """Return busy seconds of a device, in total and for each kernel class.
 
-    Classes have the order of `KernelClass`. `running_seconds` is the time in which kernels of a
-    class run, and `seconds` is the part of it in which no kernel of an earlier class runs. All
-    `seconds` add up to `busy_seconds`; without communication, the last class, to `compute_seconds`.
+    `running_seconds` is the time in which kernels of a class run. `seconds` is the part in which no
+    kernel of an earlier class runs, in the order of `KernelClass`. The `seconds` of all classes add
+    up to `busy_seconds`, and without `communication`, the last class, to `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -139,11 +140,12 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return seconds of communication on D: the device in `devices` that communicates longest.
+    """Return the seconds of communication on the device that communicates longest.
 
-    The duration of a message is its shortest on any device of any rank (`everyone`), because the
-    device that joins last does not wait. `start_skew_seconds` is how long D waits for others. If
-    there is no communication, the result has a `note` instead.
+    `devices` and `messages` are this rank's, by device; `everyone` lists the messages of all
+    devices of all ranks. A message takes as long as on its fastest device, which joins last and
+    does not wait. `start_skew_seconds` is the time for which the returned device waits. If there is
+    no communication, the result has a `note` instead.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -162,7 +164,7 @@ def communication(
 
 
 def length(spans: list[Span]) -> int:
-    """Return the nanoseconds that are covered by one or more of `spans`."""
+    """Return the nanoseconds that one or more of `spans` cover."""
     covered, latest = 0, min((start for start, *_ in spans), default=0)
     for start, end, _ in sorted(spans):
         covered += max(0, end - max(start, latest))
@@ -173,11 +175,10 @@ def length(spans: list[Span]) -> int:
 def record(
     train: TrainIterations, limit: int, rank: Rank, known: Launches
 ) -> tuple[dict[int, Spans], dict[int, Messages], EpochResult]:
-    """Trace at most `limit` iterations; return kernels and messages by device, and the result.
+    """Trace at most `limit` steps; return kernels by device, messages by device, and the result.
 
-    Messages are kernels whose name shows that they communicate; `known` gives the class of the
-    other kernels. On GPUs the first message is left out: a barrier that waits until all ranks
-    trace.
+    A kernel whose name shows that it communicates is a message. `known` gives the class of the
+    other kernels. On GPUs, the first message is left out: it is a barrier until all ranks trace.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
@@ -206,9 +207,9 @@ def record(
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
-    """Trace steps without CUDA graphs; return class and bytes of each kernel.
+    """Trace steps without CUDA graphs; return the class and bytes of each kernel.
 
-    Kernels of a replayed graph have no launching operator. If memory does not suffice, return {}.
+    In a replayed graph, the launching operators are unknown. If GPU memory is too small, return {}.
     """
     trainer.step.replays = False
     try:
@@ -225,7 +226,7 @@ def one_step(train: TrainIterations, rank: Rank) -> list[Event]:
     host, kept, places = os.getpid(), [], {}
     for event in _exported(train, 1, rank):
         pid = event["pid"]
-        # The host's events have its process id, a GPU's have its number, and others none.
+        # `pid` is the process id in the host's events, and the GPU's number in a GPU's.
         if event["ph"] == "X" and isinstance(pid, int) and pid >= 0:
             number = 100 * rank.index + (0 if pid == host else 1 + pid)
             places[number] = f"rank {rank.index}, {'host' if pid == host else f'GPU {pid}'}"
@@ -249,9 +250,9 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
 
 
 def launches(events: list[Event]) -> Launches:
-    """Return class and bytes of each kernel in a trace.
+    """Return the class and bytes of each kernel in a trace.
 
-    The kernels of one operator share the operator's bytes equally.
+    If an operator launches several kernels, each gets an equal share of the operator's bytes.
     """
     operators = {one["args"]["External id"]: one for one in events if one.get("cat") == "cpu_op"}
     ranges = [one for one in events if one.get("cat") == "user_annotation"]
@@ -265,20 +266,20 @@ def launches(events: list[Event]) -> Launches:
         kind = kernel_class(operator["name"])
         if any(0 <= operator["ts"] - update["ts"] <= update["dur"] for update in updates):
             kind = kind if kind == "communication" else "optimizer"
-        place = kernel["pid"], kernel["name"]  # Copies between GPUs tell no device.
+        place = kernel["pid"], kernel["name"]  # Copies between GPUs have no device.
         kinds_by_place[place].append((kind, moved_bytes(operator) / count[number]))
     return {place: chain(kinds, repeat(kinds[-1])) for place, kinds in kinds_by_place.items()}
 
 
 def kernel_class(operator: str) -> KernelClass:
-    """Return the class of kernels that `operator` launches outside of weight updates."""
+    """Return the class of the kernels that `operator` launches, unless it updates weights."""
     return next((kind for kind, names in CLASSES.items() if names.match(operator)), "other")
 
 
 def moved_bytes(operator: Event) -> float:
     """Return the bytes that an operator reads and writes; 0 if unknown.
 
-    A trace lists only inputs. The output is taken to be as large as the largest input.
+    A trace lists only inputs. The output is assumed to be as large as the largest input.
     """
     name, recorded = operator["name"], operator.get("args", {})
     if LOOKUPS.search(name) or kernel_class(name) not in ("copies", "element-wise"):
@@ -289,5 +290,5 @@ def moved_bytes(operator: Event) -> float:
 
 
 def _items(shape: list[Any]) -> int:
-    """Return the number of elements in an array of `shape`, or in arrays of a list of shapes."""
+    """Return the number of elements in an array of `shape`. A list of shapes gives the total."""
     return sum(map(math.prod, shape)) if shape and isinstance(shape[0], list) else math.prod(shape)
