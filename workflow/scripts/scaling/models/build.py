@@ -21,8 +21,8 @@ def build(chosen: Model, classes: int) -> nn.Module:
     """Return the model that `chosen` names, with initial weights, for `classes` classes.
 
     `chosen.name` is a registered model, a classification model of torchvision, or a function of the
-    number of classes, written `file.py:function` or `module:function`. `chosen.options` are keyword
-    arguments. UserError for an unknown name. Errors in the model's own code are not caught.
+    number of classes, as `file.py:function` or `module:function`. `chosen.options` are its keyword
+    arguments. UserError for an unknown name. Errors in the model's code are not caught.
     """
     name, given, sizes = chosen.name, chosen.options, [classes]
     make: Any
@@ -44,10 +44,10 @@ def build(chosen: Model, classes: int) -> nn.Module:
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:
-    """Return the repeated parts of a network, such as residual blocks or transformer blocks.
+    """Return the repeated blocks of a network, such as residual blocks or transformer blocks.
 
-    A block is a module that has children, and whose class is not from torch.nn and occurs at least
-    twice. Blocks inside another block are not returned.
+    A block has child modules, and the network has at least two modules of its class, which is not
+    from torch.nn. Blocks inside another block are not returned.
     """
     classes = Counter(type(module) for module in model.modules())
 
@@ -63,7 +63,7 @@ def blocks(model: nn.Module) -> list[nn.Module]:
 
 
 def cache_use() -> dict[str, int]:
-    """Return how many graphs torch.compile loaded from its cache (`kept`) and compiled (`made`)."""
+    """Return how many graphs torch.compile read from its cache (`kept`) and compiled (`made`)."""
     if "torch._dynamo.utils" not in sys.modules:
         return {"kept": 0, "made": 0}
     counts = torch._dynamo.utils.counters["aot_autograd"]

@@ -25,8 +25,8 @@ CLASSES = 10
 def check(config: dict[str, Any], manifest: Path) -> None:
     """Raise UserError if the model cannot be built, or cannot train in all runs of the study.
 
-    Trains one step on 2 images. If the study's smallest batch is 1, trains on 1 image, which batch
-    norm may reject. Runs on the meta device, which computes no values; if that fails, on the CPU.
+    The check trains one step on 2 images, or on 1 if the study's smallest batch is 1, which batch
+    norm may reject. It uses the meta device, which computes no values, and the CPU if that fails.
     """
     section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
     images = configuration.train_images(config, described)
@@ -53,9 +53,9 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 
 
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
-    """Yield (batch size, description) of each forward pass that the study's runs will have.
+    """Yield the batch size and a description of each forward pass in the study's runs.
 
-    `images`, the number of training images, determines the size of the last batch. None: unknown.
+    `images` is the number of training images (None: unknown), which determines the last batch.
     """
     full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]
@@ -67,7 +67,7 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
     into = config["training"]["micro_batches"]
     for cell in cells:
         if cell.global_batch_size > (images or math.inf) or cell.batch_size % into:
-            continue  # Recorded as infeasible.
+            continue  # The record says infeasible.
         processes = STRATEGIES.find(cell.strategy).processes(cell.gpus)
         batch = cell.global_batch_size // processes
         rest = math.ceil(images / processes) % batch if images else 0
@@ -77,7 +77,7 @@ def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, st
 
 
 def _train(model: nn.Module, images: torch.Tensor, classes: int) -> None:
-    """Train one step. ValueError if the logits have a wrong shape, or if gradients are missing.
+    """Train one step. ValueError if the logits' shape is wrong or a parameter gets no gradient.
 
     Errors in PyTorch and in the model are not caught.
     """

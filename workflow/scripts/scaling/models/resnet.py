@@ -5,10 +5,10 @@ from torch.nn import functional
 
 
 class NarrowConv2d(nn.Conv2d):
-    """A strided 1×1 convolution that first drops the pixels that the stride skips.
+    """A strided 1×1 convolution, computed by slicing the input and convolving without a stride.
 
-    On a CPU without AVX-512, PyTorch's own strided 1×1 convolution (oneDNN) writes out of bounds,
-    if images are channels-last with fewer than `NARROW` channels (seen with PyTorch 2.15).
+    This avoids a bug of oneDNN (seen with PyTorch 2.15). On a CPU without AVX-512, a strided 1×1
+    convolution of channels-last images with fewer than `NARROW` channels writes out of bounds.
     """
 
     NARROW = 8
@@ -66,9 +66,9 @@ class ResNet18(nn.Module):
 
     @property
     def parts(self) -> list[nn.Module]:
-        """Return three parts in order: stem, stages 1 and 2; stage 3; stage 4 and head.
+        """Return the model as three consecutive modules, with 6, 19 and 75 % of the parameters.
 
-        They have 6, 19 and 75 % of the parameters.
+        They are: stem, stages 1 and 2; stage 3; stage 4 and head.
         """
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]

@@ -1,4 +1,4 @@
-"""The tutorial CNN, the network that is quantized, and the file of its weights."""
+"""The tutorial CNN, which the study quantizes; functions to save and load its weights."""
 
 import io
 from collections import OrderedDict
@@ -15,7 +15,7 @@ CLASSES = 10
 
 
 def tutorial_cnn() -> nn.Sequential:
-    """Return a LeNet-like network with 62,006 parameters: images [n, 3, 32, 32] to logits [n, 10].
+    """Return a CNN like LeNet with 62,006 parameters, from images [n, 3, 32, 32] to logits [n, 10].
 
     Every operation is a module, so that hooks can observe it and quantized layers can replace it.
     """
@@ -38,8 +38,8 @@ def tutorial_cnn() -> nn.Sequential:
 
 
 def save_weights(network: nn.Module, target: Path) -> None:
-    """Write the network's parameters to `target` atomically; equal weights give equal bytes."""
-    # torch.save would write a path's name, here a random one, into the archive.
+    """Write the weights of `network` to `target` atomically. Equal weights give equal bytes."""
+    # Given a path, torch.save writes the file's name, here a random one, into the archive.
     archive = io.BytesIO()
     torch.save({name: value.cpu() for name, value in network.state_dict().items()}, archive)
     with files.atomic_path(target) as temporary:
