@@ -1,4 +1,4 @@
-"""Training steps captured as CUDA graphs."""
+"""Capture training steps as CUDA graphs."""
 
 import copy
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""Steps before a capture. DDP times its first 10 steps with CUDA events, which a capture
+"""Number of steps before a capture. DDP times its first 10 steps with CUDA events, which a capture
 forbids."""
 
 
@@ -20,8 +20,8 @@ def captured(
 ) -> torch.cuda.CUDAGraph:
     """Return a CUDA graph of `step`, captured after warm-up steps. `begin` runs before each step.
 
-    If given, `memory` is the memory pool of another graph. Both graphs then use the same memory:
-    replaying one may overwrite the results of the other.
+    If `memory` is given, the graph uses this memory pool of another graph. Replaying one of the two
+    graphs may then overwrite the results of the other.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -38,19 +38,19 @@ def captured(
 
 
 class SideStream:
-    """A second CUDA stream in a captured step, for work that is only needed at the step's end."""
+    """A second CUDA stream in a captured step, for work that is only needed when the step ends."""
 
     def __init__(self) -> None:
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context manager that runs work on this object's stream.
+        """Return a context manager, in which this object's stream is the current stream.
 
-        The work starts after all earlier work of the current stream. `read` are the tensors that it
-        reads; they are kept alive until `join`. Outside a capture, work runs on PyTorch's current
-        stream instead, because cuDNN's search for algorithms must run alone; `launched=True` uses
-        this object's stream even then.
+        Work on this stream starts after all earlier work of the previous stream. `read` are the
+        tensors that the work reads; they are kept alive until `join`. Outside a capture, the
+        current stream does not change, because cuDNN's search for algorithms must run alone. With
+        `launched=True`, it changes even then.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()
@@ -60,7 +60,7 @@ class SideStream:
         return torch.cuda.stream(self._stream)
 
     def join(self) -> None:
-        """Make the current stream wait for this stream, and release the tensors kept by `after`."""
+        """Make the current stream wait for this stream; release the tensors that `after` kept."""
         if self._kept:
             assert self._stream
             torch.cuda.current_stream().wait_stream(self._stream)
@@ -68,9 +68,9 @@ class SideStream:
 
 
 def refusals(model: nn.Module, images: Tensor) -> list[str]:
-    """Return [], or a list with the reason why a CUDA graph cannot capture `model`.
+    """Return [] if a CUDA graph can capture `model`, else a list with the reason.
 
-    Tries a capture with a copy of the model, so call this before FSDP wraps the model.
+    This captures a copy of the model, so call it before FSDP wraps the model.
     """
     copied = copy.deepcopy(model)
     try:

@@ -25,7 +25,7 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 
 class TrainingImages(Dataset[tuple[torch.Tensor, int]]):
-    """Dataset of training images, randomly cropped and flipped. Items: (float [3, S, S], label)."""
+    """Training images, randomly cropped and flipped. An item is (float [3, S, S], label)."""
 
     def __init__(self, dataset: ImageDataset, spec: RunSpec) -> None:
         self._images = dataset.train_images

@@ -1,4 +1,4 @@
-"""Evaluate a trained model: test loss and accuracy, hash of weights, FLOPs of a step."""
+"""Evaluate a trained model: test loss and accuracy, hash of weights, FLOPs of a training step."""
 
 import copy
 import hashlib
@@ -20,9 +20,9 @@ from scaling.training.trainer import finite
 def evaluate(
     model: nn.Module, dataset: ImageDataset, device: torch.device, batch_size: int = 500
 ) -> dict[str, float | None]:
-    """Return the mean cross-entropy `test_loss` (None if not finite) and `test_accuracy` (0 to 1).
+    """Return `test_loss` (mean cross-entropy; None if not finite) and `test_accuracy` (0 to 1).
 
-    Does not use torch.inference_mode, after which a sharded model could not be trained further.
+    torch.inference_mode is not used, because it prevents further training of a sharded model.
     """
     model.eval()
     images, labels = dataset.test_images, dataset.test_labels
@@ -40,17 +40,17 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Return the SHA-256 (hex) of the tensors' bytes. If one is sharded, call this on all ranks."""
+    """Return the SHA-256 (hex) of the tensors' bytes. If they are sharded, call it on all ranks."""
     digest = hashlib.sha256()
     for tensor in tensors:
         whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-        # A copy: NumPy's view of a tensor keeps a sharded model from letting go of it.
+        # It is copied, because NumPy's view would keep a sharded model from freeing the tensor.
         digest.update(whole.detach().to("cpu", copy=True).contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 
 def own_parts(model: nn.Module) -> list[Tensor]:
-    """Return all parameters and buffers of `model`, not copied; if sharded, this rank's shards."""
+    """Return the parameters and buffers of `model`, or this rank's shards of them; not copied."""
     held = model.state_dict().values()
     return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 
@@ -60,8 +60,8 @@ def count_flops(
 ) -> int:
     """Return the floating-point operations per image of one training step of `model`.
 
-    Counts convolutions and matrix products in the forward and backward pass, except the gradient of
-    the images. A multiply-add counts as two operations. Runs a copy of the model on the meta
+    Convolutions and matrix products of the forward and backward pass count, except for the gradient
+    of the images. A multiply-add counts as two operations. A copy of the model runs on the meta
     device, or on a CPU if the model needs values of tensors.
     """
     copied = copy.deepcopy(model).to(device)

@@ -1,6 +1,6 @@
-"""SGD on one flat array of all weights; DistributedDataParallel averages their gradients.
+"""Optimizers that keep all weights in one flat array. DistributedDataParallel averages gradients.
 
-If each tensor had its own cast and update, kernel launches would limit the speed of a small model.
+With a kernel per tensor and operation, launches would limit the speed of a small model.
 """
 
 import copy
@@ -23,26 +23,26 @@ from scaling.training.strategies import Wrapped, buckets_of
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 """Modules whose parameters stay in float32 if the other parameters have a lower precision."""
 ALIGNED_ELEMENTS = 64
-"""Each tensor starts at a multiple of this many elements, as fast cuDNN kernels need alignment."""
+"""Each tensor starts at a multiple of this many elements, because fast cuDNN kernels require it."""
 BUCKET_MB = 1.0
-"""Maximum MiB of a gradient bucket. Of 1 to 16 MiB, 1 was the fastest with 32 images per GPU."""
+"""Maximum MiB of a gradient bucket. Of 1 to 16 MiB, 1 was the fastest at 32 images per GPU."""
 
 
 class FlatSGD(Wrapped):
     """A model that SGD, LARS or Muon updates in few kernels, which a CUDA graph can capture.
 
-    The parameters of the given model become views of one flat float32 array. The forward and
-    backward passes use `self.model`: the given model or, if `working_dtype` is set, a copy of this
-    dtype, which shares the float32 norms of the given model. With several `ranks`, the flat array
-    of gradients has this dtype, too. Learning rates are tensors, so that a captured step can follow
-    a schedule.
+    The parameters of `model` become views of one flat float32 array. `self.model` runs the forward
+    and backward passes. Without `working_dtype`, it is `model`. With `working_dtype`, it is a copy
+    of this dtype that shares the norms of `model`, which stay float32. With several `ranks`, the
+    flat array of gradients also has this dtype. Learning rates are tensors, so that they can change
+    between replays of a captured step.
 
     LARS follows You et al. 2017 (arXiv:1708.03888, algorithm 1), with one trust ratio per parameter
     tensor. The ratio is 1 for vectors, as in MLPerf's reference. It is also 1 for tensors whose
     weights or gradients are all 0, because these would never change otherwise. Muon follows Jordan
-    et al. 2024 (CIFAR-10): it scales the weights of `update.hidden_convolutions` to the norm
-    √(output channels), then subtracts rate · `update.orthogonalized`(Nesterov momentum). SGD
-    updates all other parameters.
+    et al. 2024 (CIFAR-10). For each weight w of `update.hidden_convolutions`, w ← √(output
+    channels) · w / |w|, then w ← w - rate · `update.orthogonalized`(Nesterov momentum). SGD updates
+    all other parameters.
     """
 
     def __init__(
@@ -88,33 +88,33 @@ class FlatSGD(Wrapped):
         self._sgd = torch.compile(update.sgd, dynamic=False) if compiled else update.sgd
 
     def parallel(self, forward: nn.Module) -> nn.Module:
-        """Return `forward` under DistributedDataParallel; on one rank, return it unchanged.
+        """Return `forward` under DistributedDataParallel. On one rank, return it unchanged.
 
-        `forward` is a module that runs `self.model`. DDP is constructed on the side stream, so that
-        its hooks copy gradients to buckets on that stream. Ranks do not synchronize buffers.
+        `forward` is a module that runs `self.model`. DDP is constructed on the side stream, so its
+        hooks copy gradients to buckets on that stream. Ranks do not synchronize buffers.
         """
         if self._ranks == 1:
             return forward
-        torch._dynamo.config.optimize_ddp = False  # The parts that are compiled are whole.
+        torch._dynamo.config.optimize_ddp = False  # Else it splits compiled parts.
         torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
         with self.aside.after(self._weights, launched=True):
             self._ddp = DistributedDataParallel(
                 forward, bucket_cap_mb=BUCKET_MB, gradient_as_bucket_view=True
             )
         self.aside.join()
-        # PyTorch's version decides about the option's name: this or forward_sync_buffers.
+        # As an option of the constructor, its name would depend on PyTorch's version.
         self._ddp.broadcast_buffers = False
-        # A capture forbids the events that time one step of 100.
+        # DDP would time one step in 100 with events, which a capture forbids.
         self._ddp._set_ddp_runtime_logging_sample_rate(2**31 - 1)
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Set momenta to 0, and learning rates to the peaks of `rule`; `options` are for SGD."""
+        """Set momenta to 0 and learning rates to their peaks. `options` are torch.optim.SGD's."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
         self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
         update.prepare(self.model, rule)
         if rule.muon and not self._groups:
-            # Matrices of one shape as a batch: their places, and momenta [n, out, rest].
+            # A group has the n matrices of one shape: indexes and momenta [n, out, rest].
             matrices, groups = self._matrices(self._weights), defaultdict(list)
             for place, one in enumerate(self._parameters):
                 if id(one) in self._hidden:
@@ -129,7 +129,7 @@ class FlatSGD(Wrapped):
 
     @property
     def momenta(self) -> list[Tensor]:
-        """Return the momenta of SGD and of Muon, which are the state of the optimizer."""
+        """Return the momenta of SGD and of Muon: the whole state of the optimizer."""
         return [self._momenta, *(momenta for _, momenta in self._groups)]
 
     @property
@@ -137,12 +137,12 @@ class FlatSGD(Wrapped):
         return [self._weights, *self.model.buffers(), *self.momenta]
 
     def refresh(self) -> None:
-        """Copy the weights to the copy in `working_dtype`, if there is one."""
+        """Copy the weights to the model of `working_dtype`, if there is one."""
         if self._working is not None:
             self._working.copy_(self._weights)
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the learning rate of the next updates. With Muon, `rest` is the rate of SGD."""
+        """Set the learning rate of the next updates to `rate`; with Muon, that of SGD to `rest`."""
         if (rate, rest) != self._rates:
             self._rate.fill_(rate)
             self._rest.fill_(rest)
@@ -202,7 +202,7 @@ class FlatSGD(Wrapped):
             one.grad = None
 
     def _muon(self) -> dict[int, Tensor]:
-        """Update Muon's momenta; return the new weights as matrices, by index of the parameter."""
+        """Update Muon's momenta. Return the new weights as matrices, by index of the parameter."""
         weights, gradients = map(self._matrices, (self._weights, self.gradients))
         moved: dict[int, Tensor] = {}
         for places, momenta in self._groups:
@@ -216,12 +216,12 @@ class FlatSGD(Wrapped):
         return moved
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
-        """Return a matrix view [len(p), elements of p[0]] of each parameter p in `flat`."""
+        """Return a matrix [len(p), p[0].numel()] per parameter p, as a view of p in `flat`."""
         views = views_of(flat, self._parameters)
         return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
     def _local_rates(self, trust: float) -> Tensor:
-        """Return LARS's trust ratio of each tensor: trust · |w| / (|g| + decay · |w|), or 1."""
+        """Return LARS's ratio of each tensor w: trust · |w| / (|gradient| + decay · |w|), or 1."""
         weights, gradients = (
             torch.stack(torch._foreach_norm(views_of(flat, self._parameters)))
             for flat in (self._weights, self.gradients.float())
@@ -231,11 +231,11 @@ class FlatSGD(Wrapped):
 
 
 class FlatShards(FlatSGD):
-    """Strategy `zero1`: each rank updates a part of the flat array, and stores the part's momenta.
+    """Strategy `zero1`: each rank updates one part of the flat array, and stores only its momenta.
 
-    All parts have the same size. A reduce-scatter gives each rank the summed gradients of its part;
-    after the update, an all-gather sends the weights to all ranks. This is stage 1 of ZeRO
-    (arXiv:1910.02054), and sends as many bytes as an all-reduce.
+    All parts have the same size. A reduce-scatter gives each rank the summed gradients of its part.
+    After the update, an all-gather sends the weights to all ranks. This is stage 1 of ZeRO
+    (arXiv:1910.02054). It sends as many bytes as an all-reduce.
     """
 
     def __init__(self, model: nn.Module, ranks: int, *options: Any) -> None:
@@ -246,7 +246,7 @@ class FlatShards(FlatSGD):
         self._momenta = resized(self._momenta, size)
 
     def parallel(self, forward: nn.Module) -> nn.Module:
-        return forward  # `step` sends.
+        return forward  # `step` sends the gradients.
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -254,11 +254,11 @@ class FlatShards(FlatSGD):
 
     @property
     def sent_share(self) -> float:
-        # Both messages, of the formula's three in float32.
+        # 2 messages are sent, where `Strategy.busiest_bytes` assumes 3 in float32.
         return sum(flat.itemsize for flat in self._padded) / (3 * self._weights.itemsize)
 
     def backward(self, loss: Tensor, share: float) -> None:
-        super().backward(loss, share / self._ranks)  # Ranks sum their gradients: to the mean.
+        super().backward(loss, share / self._ranks)  # The sum over ranks is the mean.
 
     def step(self) -> None:
         self._gather()
@@ -290,6 +290,6 @@ def views_of(flat: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 
 
 def resized(flat: Tensor, size: int) -> Tensor:
-    """Resize the storage of `flat`; return all its `size` elements. Views of `flat` stay valid."""
+    """Resize the storage of `flat`; return a view of all `size` elements. Old views stay valid."""
     flat.untyped_storage().resize_(size * flat.itemsize)
     return flat.as_strided((size,), (1,))

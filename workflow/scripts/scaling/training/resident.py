@@ -1,9 +1,9 @@
-"""Engine `resident`: training at the highest speed of the GPUs.
+"""Engine `resident`: training that is optimized for speed.
 
 Images stay on the GPU and are augmented there. Activations are channels-last, and matrix products
-use bf16 or TF32. Norms, residuals and ReLUs have fused kernels, and the rest is compiled. The host
-replays a whole step, from batch to update, as one CUDA graph. Each of these is an option. A run's
-record lists the options that were applied, and why others were not.
+use bf16 or TF32. Fused kernels compute norms, residual additions and ReLUs; torch.compile compiles
+the rest. The host launches a whole step, from batch to update, as one CUDA graph. Each of these is
+an option. A run's record lists the options that were applied, and why others were not.
 """
 
 from collections.abc import Iterator
@@ -33,8 +33,8 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 CUDNN_ALGORITHMS = 10
 """Number of algorithms that cuDNN tries for each convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
-"""Largest batch per GPU at which cuDNN tries all algorithms for resnet18-cifar. On one H200, steps
-are 1 to 2 % shorter up to 512. At 2048 they are not, and the search takes 40 s longer."""
+"""Largest batch per GPU for which cuDNN tries all algorithms, with resnet18-cifar. On one H200,
+steps are 1 to 2 % shorter up to 512. At 2048 they are not, and the search takes 40 s longer."""
 UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
 """Maps strategies to classes that keep all weights in one flat array. Other strategies wrap the
 model."""
@@ -46,8 +46,8 @@ class Resident(Trainer):
     """Trainer of engine `resident`.
 
     The learning rate schedule spans `spec.epochs` epochs; later epochs keep the last rate. In
-    results, `loader_seconds` is host time to shuffle the images, and to send those that GPU memory
-    cannot hold.
+    results, `loader_seconds` is the host time for shuffling images, and for copying them to the GPU
+    if its memory cannot hold all of them.
     """
 
     step: DeviceStep
@@ -69,7 +69,7 @@ class Resident(Trainer):
             side = dataset.train_images.shape[1]
             refused = refusals(model, torch.zeros(2, 3, side, side, device=rank.device))
         allow_tf32(options.precision != "float32")
-        # DataParallel uses new threads in each step, and cuDNN would search again in each.
+        # DataParallel starts new threads in each step. In each, cuDNN would search again.
         torch.backends.cudnn.benchmark = not self._replicated
         exhaustive = isinstance(model, ResNet18) and cell.batch_size <= EXHAUSTIVE_SEARCH_UP_TO
         torch.backends.cudnn.benchmark_limit = 0 if exhaustive else CUDNN_ALGORITHMS
@@ -82,7 +82,7 @@ class Resident(Trainer):
         self._blocks = blocks(model) or [model]
         self._wrap = lambda model: strategy.wrap.load()(model, rank, cell.gpus)
         self._wrapped: Wrapped | None = self._wrap(model) if wraps else None
-        # DataParallel replicates the model in each step from host threads.
+        # In each step, host threads of DataParallel replicate the model.
         possible = {
             "compile": not self._replicated,
             "cuda_graph": not self._replicated and not refused,
@@ -104,9 +104,9 @@ class Resident(Trainer):
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
-        """Build the step. Return the options that work, and notes on why others were turned off.
+        """Build the step. Return the options that work, and a note for each one that does not.
 
-        If a capture or a compilation fails, the step is built again without it.
+        If the capture or the compilation fails, the step is built again without it.
         """
         notes: list[str] = []
         while True:
@@ -162,15 +162,15 @@ class Resident(Trainer):
     def _run(self, epoch: int, sizes: list[int], untimed: int = 0) -> EpochResult:
         self.model.train()
         if self._captures:
-            self.step.capture(self._sizes)  # Without communication the steps are others.
+            self.step.capture(self._sizes)  # Steps without communication differ.
         before = chain.from_iterable(self._batches(0, sizes[:1]) for _ in range(untimed))
         batches = chain(before, self._batches(epoch, sizes))
         return self._train(batches, epoch, len(sizes), untimed)
 
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield (number of the update, batch size). Epoch 1 starts at update 0.
+        """Yield (number of the update, batch size) for each batch. Epoch 1 starts at update 0.
 
-        In epoch 0, numbers are negative, and updates keep the current learning rate.
+        Epoch 0 is for extra steps: numbers are negative, and the learning rate stays the same.
         """
         self._images.draw(epoch)
         for place, size in enumerate(sizes, start=(epoch - 1) * len(self._sizes)):
@@ -186,9 +186,9 @@ class Resident(Trainer):
 
 
 def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
-    """Compile each block with torch.compile or, if not `compiled`, undo that.
+    """Compile each block with torch.compile, or undo this if `compiled` is False.
 
-    PyTorch's recompile limit is increased, because blocks of one class share it.
+    Blocks of one class share PyTorch's recompile limit, so the limit is increased.
     """
     torch._dynamo.config.recompile_limit = 8 + 2 * len(blocks)
     for block in blocks:
@@ -203,7 +203,7 @@ def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
     if options.fused_norms and isinstance(model, ResNet18):
         model = KERNELS.load()(model, options.compile, replica.aside)
     elif options.compile:
-        # The gradients of a part are sent while the backward pass is in the parts before it.
+        # While the backward pass computes one part, gradients of later parts are sent.
         parts = model.parts if isinstance(model, ResNet18) else [model]
         compiled: list[Any] = [torch.compile(part, dynamic=False) for part in parts]
         model = nn.Sequential(*compiled)
@@ -216,6 +216,6 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def _sizes_to_compile(sizes: list[int]) -> list[int]:
-    """Return each batch size whose batches make up at least `PREPARED_SHARE` of an epoch."""
+    """Return each batch size whose batches have at least `PREPARED_SHARE` of an epoch's images."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

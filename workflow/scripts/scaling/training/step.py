@@ -1,4 +1,4 @@
-"""A training step on one batch: loss, gradients, update; run eagerly or as a CUDA graph."""
+"""A training step on one batch (loss, gradients, update), run eagerly or as a CUDA graph."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -25,11 +25,11 @@ Batch = tuple[Tensor, Tensor]
 class Step:
     """A training step on one batch: forward passes, backward passes, and one update of the weights.
 
-    The batch is split into `micro_batches` parts. Part r of n has images r, r + n, r + 2n …, like
-    rank r of n ranks that share the batch. `replica` exchanges gradients and updates the weights.
-    Of `rule`, this class uses only `label_smoothing`. `loss_sum` and `correct` are sums over all
-    images since `reset`. If `replays` is False, captured steps are not replayed: the host launches
-    their kernels.
+    The batch is split into `micro_batches` parts. Part r of n has images r, r + n, r + 2n …, as
+    rank r of n ranks would have. `replica` averages gradients over ranks and updates the weights.
+    Only `label_smoothing` of `rule` matters here. `loss_sum` and `correct` are sums over all images
+    since `reset`. If `replays` is False, CUDA graphs are not replayed: the host launches each
+    kernel.
     """
 
     model: nn.Module
@@ -53,7 +53,7 @@ class Step:
         self.correct.zero_()
 
     def update(self, size: int, next_batch: Callable[[int], Batch]) -> None:
-        """Update the weights with the batch that `next_batch(size)` returns, of `size` images."""
+        """Update the weights once, with `next_batch(size)`: a batch of `size` images."""
         batch, parts = next_batch(size), min(size, self.micro_batches)
         for part in range(parts):
             images, labels = (one[part::parts] for one in batch)
@@ -68,11 +68,11 @@ class Step:
 
 @dataclass(eq=False)
 class DeviceStep(Step):
-    """A training step on `images`, whose batches are on the device; eager or as a CUDA graph.
+    """A training step, eager or as a CUDA graph, on batches that `images` creates on the device.
 
-    `images` are `ResidentImages` or `StreamedImages`. Only for batch sizes in `prepared`, cuDNN
-    searches for fast algorithms and, if `compiled`, the step is compiled. Each combination of rule,
-    batch size, and exchange of gradients (on or off) has its own graph.
+    `images` is a `ResidentImages` or `StreamedImages`. For batch sizes in `prepared`, cuDNN
+    searches for fast algorithms and, if `compiled`, torch.compile compiles the step. Each
+    combination of rule, batch size, and exchange of gradients (on or off) has its own graph.
     """
 
     images: Any
@@ -140,7 +140,7 @@ class DeviceStep(Step):
     def _prepare(self, size: int) -> None:
         """Launch a step. For a new batch size, first add cuDNN's search time to `search_seconds`.
 
-        The search time is the difference of two extra steps, because only the first one searches.
+        The search time is the difference between two extra steps. Only the first one searches.
         """
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
@@ -169,7 +169,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """A module that runs `model`; if `bf16`, in bf16 autocast, also in DataParallel's threads."""
+    """Runs `model`; if `bf16`, under autocast, which each thread of DataParallel enters here."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()
@@ -206,8 +206,8 @@ def objective(
 ) -> Tensor:
     """Return the mean cross-entropy of a batch, with label smoothing `smoothing`.
 
-    Adds, in place, the sum of the losses without smoothing to `loss_sum`, and the number of correct
-    predictions to `correct`.
+    `loss_sum` and `correct` change in place. The sum of the losses without smoothing is added to
+    `loss_sum`, and the number of correct predictions to `correct`.
     """
     logits = logits.float()
     loss = functional.cross_entropy(logits, labels)

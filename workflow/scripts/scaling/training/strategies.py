@@ -1,4 +1,4 @@
-"""Strategies: classes that wrap a rank's model, and average gradients in the backward pass."""
+"""Strategies. Each wraps a rank's model, so that the backward pass averages gradients."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,34 +17,34 @@ from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
 MESSAGE_BYTES = 10 * 2**20
-"""DataParallel groups parameters into messages of at most this many bytes (`buffer_size` of
+"""Maximum bytes of DataParallel's messages, into which it groups parameters (`buffer_size` of
 torch.nn.parallel.comm). A larger parameter is one message."""
 
 
 class Wrapped:
     """One rank's model, wrapped by a strategy that averages gradients in the backward pass.
 
-    For each part of a batch, call `accumulate`, `model` and `backward`; after the last part,
+    For each micro-batch, call `accumulate`, `model` and `backward`; after the last one, call
     `step`.
     """
 
     optimizer: torch.optim.Optimizer
     sends = True
-    """Whether steps exchange gradients currently."""
+    """Whether steps currently exchange gradients with other ranks."""
     separable = False
-    """Whether a step can also run without exchanging gradients."""
+    """Whether a step can also run without an exchange of gradients."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the bytes of each message of gradients in a step."""
+        """Return the bytes of each message of gradients in one step."""
         return []
 
     @property
     def sent_share(self) -> float:
-        """Return the bytes sent as a fraction of `Strategy.busiest_bytes`, such as 0.5 in bf16."""
+        """Return the sent bytes as a fraction of `Strategy.busiest_bytes` (float32); bf16: 0.5."""
         return 1.0
 
     @contextmanager
@@ -62,7 +62,7 @@ class Wrapped:
     def backward(self, loss: Tensor, share: float) -> None:
         """Run the backward pass of `share` · `loss`, which adds to the gradients.
 
-        `loss` is the mean loss over a part of a batch, and `share` is the part's fraction of the
+        `loss` is the mean over a micro-batch, and `share` is the micro-batch's fraction of the
         batch.
         """
         (loss if share == 1 else loss * share).backward()
@@ -77,7 +77,7 @@ class Wrapped:
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the learning rates of the next updates. No effect here: the rate is constant."""
+        """Set the learning rates of the next updates. In this class, the rate is constant."""
 
     @property
     def state(self) -> list[Tensor]:
@@ -86,7 +86,7 @@ class Wrapped:
         return [*weights, *self.model.buffers()]
 
     def refresh(self) -> None:
-        """Set momenta to 0 after trial steps, in place, because CUDA graphs use their memory."""
+        """Set momenta to 0 after trial steps, in place, because CUDA graphs use these tensors."""
         for momenta in self.optimizer.state.values():
             for momentum in filter(torch.is_tensor, momenta.values()):
                 momentum.zero_()
@@ -98,7 +98,7 @@ def single(model: nn.Module, rank: Rank, gpus: int) -> Wrapped:
 
 
 class CopiedModel(Wrapped):
-    """A model under DataParallel. In each step, GPU 0 broadcasts weights and reduces gradients."""
+    """A model under DataParallel. In each step, GPU 0 broadcasts weights and sums gradients."""
 
     @property
     def bucket_bytes(self) -> list[int]:
@@ -125,7 +125,7 @@ class Replica(Wrapped):
     model: DistributedDataParallel
     separable = True
     item_share = 1.0
-    """Bytes per number as sent, divided by bytes per number of the gradient; 0.5 for bf16."""
+    """Bytes per gradient element as sent, divided by bytes per element before: 0.5 for bf16."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """State of PowerSGD; None if PowerSGD does not compress the gradients."""
 
@@ -158,13 +158,13 @@ def ddp(
     powersgd_rank: int | None = None,
     **options: Any,
 ) -> Replica:
-    """Return `model` under DistributedDataParallel with `options`; compression is optional."""
+    """Return `model` under DistributedDataParallel with `options` and optional compression."""
     devices = [rank.device] if rank.device.type == "cuda" else None
     replica = Replica(DistributedDataParallel(model, device_ids=devices, **options))
     replica.item_share = 0.5 if bf16_compression else 1.0
     hook: Any = default_hooks.bf16_compress_hook if bf16_compression else None
     if powersgd_rank:
-        # After the first step DistributedDataParallel orders its buckets anew.
+        # DDP changes the order of buckets after the first step.
         state = powerSGD_hook.PowerSGDState(None, powersgd_rank, start_powerSGD_iter=2)
         replica.low_rank, hook = state, powerSGD_hook.powerSGD_hook
         hook = default_hooks.bf16_compress_wrapper(hook) if bf16_compression else hook
@@ -174,7 +174,7 @@ def ddp(
 
 
 class ZeroReplica(Replica):
-    """A rank's model in strategy `zero1`: the rank updates and broadcasts part of the weights."""
+    """A rank's model in strategy `zero1`: each rank updates and broadcasts part of the weights."""
 
     separable = False
 
@@ -211,7 +211,7 @@ class Sharded(Wrapped):
 
 
 def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """Return `model` sharded over `gpus` ranks. Each block is one FSDP unit, and so is the rest."""
+    """Return `model` sharded over `gpus` ranks. Each block is an FSDP unit, and so is the rest."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)

@@ -17,9 +17,9 @@ from scaling.training.strategies import Wrapped
 
 @dataclass(frozen=True)
 class EpochResult:
-    """Results of one epoch on one rank. `loader_seconds` is host time spent waiting for batches.
+    """Results of one epoch on one rank. `seconds` is host time, from idle device to idle device.
 
-    `seconds` is host time; the device is idle at the start and at the end.
+    `loader_seconds` is the part of `seconds` in which the host waits for batches.
     """
 
     seconds: float
@@ -32,18 +32,17 @@ class EpochResult:
 
 
 TrainIterations = Callable[..., EpochResult]
-"""Function (count, untimed=0) that runs `untimed` steps, then trains on `count` batches in memory.
+"""Function (count, untimed=0) that runs `untimed` steps, then `count` steps, on batches in memory.
 
-It returns the result of the `count` batches only. If `untimed` > 0, CUDA events on the device
-measure the seconds, without synchronization between the two parts.
-"""
+It returns the result of the last `count` steps. If `untimed` > 0, CUDA events measure their
+seconds, without synchronization between the two parts."""
 
 
 class Trainer:
     """Trains a model on one rank. Each engine has a subclass.
 
-    The constructor of a subclass takes (spec, rank, model, dataset), and sets `model` (wrapped if
-    there are several GPUs), `replica`, `step`, and `applied`, the recipe's options as this run
+    The constructor of a subclass takes (spec, rank, model, dataset). It sets `model` (wrapped if
+    there are several GPUs), `replica`, `step`, and `applied`: the recipe's options as this run
     applies them. A subclass defines `run_epoch`, `in_memory` and `_update`.
     """
 
@@ -52,8 +51,8 @@ class Trainer:
     step: Step
     applied: dict[str, Any]
     progress: StepProgress | None = None
-    """Progress of captured steps, in which NCCL cannot detect stalls. A watchdog reads the
-    progress. None if no steps are captured."""
+    """Progress of captured steps; None if no steps are captured. A watchdog reads it, because NCCL
+    cannot detect a stall in captured steps."""
 
     def __init__(self, spec: RunSpec, rank: Rank) -> None:
         self._spec, self._rank = spec, rank
@@ -63,11 +62,11 @@ class Trainer:
         raise NotImplementedError
 
     def in_memory(self, limit: int) -> TrainIterations:
-        """Return a function that trains on at most `limit` batches, which are already in memory."""
+        """Return a function that trains on batches in memory. Their number is at most `limit`."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release resources, such as CUDA graphs, that prevent destroying the process group."""
+        """Release resources, such as CUDA graphs, before the process group is destroyed."""
 
     def _update(self, batch: Any) -> int:
         """Launch one training step on `batch`, and return the number of its images."""
@@ -76,10 +75,10 @@ class Trainer:
     def _train(
         self, batches: Iterable[Any], epoch: int = 0, steps: int = 0, untimed: int = 0
     ) -> EpochResult:
-        """Train on `batches`; return the result without the first `untimed` batches.
+        """Train on `batches`. Return the result without the first `untimed` batches.
 
-        If `untimed` > 0, the device's clock measures the seconds. `epoch` and its number of `steps`
-        are passed to `progress`.
+        If `untimed` > 0, the device's clock measures the seconds. `progress` gets the number
+        `epoch` and the number of `steps` in this epoch.
         """
         self.model.train()
         self.step.reset()

@@ -7,8 +7,8 @@ from scaling.models.resnet import BasicBlock
 from scaling.registry.update_rule import UpdateRule
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
-"""Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon. Jordan et al.
-2024 chose them to raise small singular values fast; values end between 0.7 and 1.2, not at 1."""
+"""Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon. They raise
+small singular values fast; values end between 0.7 and 1.2 instead of at 1 (Jordan et al. 2024)."""
 
 
 def sgd(
@@ -30,9 +30,9 @@ def sgd(
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
-    """Return the weights of convolutions without bias and groups, except the model's first one.
+    """Return the weights of convolutions without bias and groups, except the first convolution.
 
-    A norm follows such a convolution, so that the scale of its weights does not matter.
+    A norm follows such a convolution, so the scale of its weights does not matter.
     """
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
@@ -41,8 +41,8 @@ def hidden_convolutions(model: nn.Module) -> list[Tensor]:
 def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
     """Return `matrices` [n, rows, columns], with singular values changed to about 1.
 
-    Very small singular values stay smaller. Runs `steps` Newton–Schulz steps, as in Muon, on all
-    matrices at once; on a GPU in bf16.
+    Very small singular values stay smaller. The method is `steps` Newton–Schulz steps, as in Muon,
+    on all matrices at once; in bf16 on a GPU.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.size(1) > matrices.size(2)

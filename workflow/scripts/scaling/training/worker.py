@@ -1,4 +1,4 @@
-"""The process of one rank: joins the process group, trains, and writes the rank's log."""
+"""The process of one rank, which joins the process group, trains, and writes the rank's log."""
 
 import faulthandler
 import os
@@ -36,7 +36,7 @@ from scaling.training.trainer import Trainer
 def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder: Path) -> None:
     """Start the training processes of `spec`. Each of them calls `run`.
 
-    Modules are imported first, so that the processes, which are forks, do not import them again.
+    Modules are imported before the processes are forked, so the processes do not import them again.
     """
     ENGINES.find(spec.engine).trainer.load()
     STRATEGIES.find(spec.cell.strategy).wrap.load()
@@ -47,11 +47,11 @@ def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder:
 def run(
     spec: RunSpec, images: Path, manifest: Path, log_folder: Path, instruments: Callable[..., Any]
 ) -> None:
-    """Train this rank's part of `spec`; log the results and what `instruments` returns.
+    """Train as one rank of `spec`; log the results and what `instruments` returns.
 
-    Never returns. Exits when all reports are on disk, because PyTorch's clean-up takes seconds. An
-    error is logged and ends the process with status 1; the launcher then ends all other ranks. If
-    captured steps make no progress for `spec.collective_timeout_seconds`, this counts as an error.
+    This never returns: it exits when all reports are on disk, because PyTorch's clean-up takes
+    seconds. An error is logged and ends the process with status 1; the launcher then ends all other
+    ranks. No progress in captured steps for `spec.collective_timeout_seconds` is also an error.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
@@ -81,7 +81,7 @@ def run(
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
-    """Log the error that ends this rank: status, message, time, memory, and values `more`."""
+    """Log the error that ends this rank: status, message, time, memory, and values in `more`."""
     sys.stderr.flush()
     status, message = outcome.classify(error) or "failed", outcome.first_sentence(error)
     about = {"status": status, "time": time.time(), "message": message, "memory": memory(spec)}
@@ -104,7 +104,7 @@ def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
 def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: RankLog) -> None:
     """Train until `spec.next_role` returns None, then restore the weights of epoch `spec.epochs`.
 
-    All runs are thus evaluated after the same number of epochs.
+    All runs are therefore evaluated after the same number of epochs.
     """
     gpus = environment.visible_gpus() if spec.device == "cuda" else []
     counters, energy, since = GpuCounters(gpus), GpuCounters(gpus), time.perf_counter()
@@ -117,7 +117,7 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
         read = counters.read()
         about: Any = {"power_capped_seconds": power_capped_seconds(read), "gpu_readings": read}
         log.append("epoch", {"epoch": epoch, "role": role, **asdict(result), **about})
-        # The slowest rank's, so that all ranks decide alike.
+        # All ranks use the seconds of the slowest rank, so they decide the same.
         taken[role].append(max(rank.gather(result.seconds)))
         if rank.is_first:
             loss = "not finite" if result.train_loss is None else f"{result.train_loss:.4f}"
@@ -126,7 +126,7 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
             print(f"epoch {epoch} ({role}): {waited}, {learned}", flush=True)
         before, role = role, spec.next_role(**taken)
         if role != before:
-            # Once for all epochs: the driver counts in steps of up to a tenth of a second.
+            # Read once per role, because the driver updates counters only every 0.1 s.
             read, now = energy.read(), time.perf_counter()
             capped = power_capped_seconds(read)
             about = {"power_capped_seconds": capped and min(capped, now - since)}
@@ -135,7 +135,7 @@ def _train(spec: RunSpec, rank: Rank, trainer: Trainer, model: nn.Module, log: R
             since = now
         if epoch == spec.epochs and role:
             kept = [part.to("cpu", copy=True) for part in evaluation.own_parts(model)]
-    # Evaluated after equal epochs in all cells, however many one needed until steady.
+    # All runs are evaluated after the same number of epochs, also if more were trained.
     for part, value in zip(evaluation.own_parts(model), kept, strict=False):
         part.copy_(value)
 
@@ -145,11 +145,11 @@ def _end(
 ) -> dict[str, Any]:
     """Evaluate the model; return accuracy, peak memory, communication and applied options."""
     peak = memory(spec)
-    # A sharded model needs all ranks to run.
+    # All ranks are needed to run a sharded model.
     evaluates = rank.is_first or not STRATEGIES.find(spec.cell.strategy).replicates
     test = evaluation.evaluate(model, dataset, rank.device) if evaluates else None
     digest = evaluation.sha256(model.parameters())
-    # On a new model: a sharded or compiled one cannot run on the meta device.
+    # A new model is used: a sharded or compiled one cannot run on the meta device.
     side, classes = dataset.train_images.shape[1], len(dataset.classes)
     flops = evaluation.count_flops(build(spec.model, classes), (3, side, side))
     rank.barrier()
@@ -169,7 +169,7 @@ def _end(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """Return peak bytes allocated on each GPU (or by this process on a CPU), and the capacity."""
+    """Return the peak bytes used on each GPU (on a CPU: by this process), and the memory's size."""
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
         peaks = [torch.cuda.max_memory_allocated(device) for device in devices]
