@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le, Len
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
 
 from scaling.config.scheme import Scheme
 from scaling.core import section as types
@@ -148,7 +148,7 @@ class Configuration(types.Section):
     `results/figures/{study}`."""
     device: Literal["auto", "cpu", "cuda"]
     """`cpu`, `cuda`, or `auto`: cuda if a GPU is visible. On `cpu` a "GPU" is one process."""
-    partial: bool
+    partial: Annotated[bool, Strict(False)]
     """`true` makes tables and report from the existing runs only."""
     parts: types.Some[Part] = Field(default_factory=lambda: list(PARTS))
     """What to measure: `scaling` (grid, interconnect, peaks), `accuracy` (techniques for large

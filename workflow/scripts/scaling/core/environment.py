@@ -198,10 +198,8 @@ def applied_precision(requested: str, device: str) -> str:
 
 
 def _cpu_name() -> str:
-    match = None
-    with suppress(OSError):
-        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    return match[1].strip() if match else platform.processor() or platform.machine()
+    match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    return match[1].strip() if match else platform.machine()
 
 
 def installed(package: str) -> str | None:

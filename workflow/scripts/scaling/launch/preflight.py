@@ -20,9 +20,6 @@ from scaling.core.records.kind import DATASET
 from scaling.launch.lease import SHARE_VARIABLE
 from scaling.registry import registry
 
-OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-"""Environment variables of torchrun, which would mislead the measuring processes."""
-
 
 def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
     """Complete and check `config`; return the stored study to replay, or None to measure.
@@ -55,9 +52,6 @@ def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Pa
 
 def check(config: dict[str, Any], replayed: Path | None) -> None:
     """Check `config`, add defaults of missing keys, and set environment variables for its jobs."""
-    # `--config partial=true` is a string: Snakemake only parses Python's True and False.
-    if (partial := config.get("partial")) in ("true", "false"):
-        config["partial"] = partial == "true"
     try:
         config |= configuration.check(config, reads_images=not replayed)
     except UserError as error:
@@ -66,8 +60,6 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
         raise UserError(f"{error}{advice if used else ''}") from error
     if replayed and replayed != stored.RESULTS:
         stored.check(replayed, config)
-    for name in OF_LAUNCHERS:
-        os.environ.pop(name, None)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
     if config["machine"]["share"]:
         os.environ[SHARE_VARIABLE] = "1"

@@ -21,14 +21,10 @@ VERSION = 1
 MOST_BYTES = 5_000_000
 TO_DO = "restore it, or delete it so that it is made again"
 
-_SHARED = ConfigDict(strict=True, allow_inf_nan=False)
-closed = with_config(ConfigDict(extra="forbid", **_SHARED))
+closed = with_config(ConfigDict(strict=True, allow_inf_nan=False, extra="forbid"))
 """Decorator of a schema that rejects unknown keys, also in nested schemas and subclasses."""
-opened = with_config(ConfigDict(extra="allow", **_SHARED))
-"""Decorator of a schema that allows unknown keys."""
 
 Row = dict[str, Any]
-Options = Row
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]
 Positive = Annotated[int, Interval(ge=1, lt=2**63)]
 Number = Annotated[float, Interval(ge=-1e39, le=1e39)]
@@ -53,39 +49,26 @@ class Record(TypedDict):
     """Result of `core.environment.describe`: hosts, devices, versions, times."""
 
 
-Channels = Annotated[list[Fraction], Len(3, 3)]
-
-
-class Images(TypedDict):
-    """Source and checksum of the dataset that a measurement used."""
+class Dataset(TypedDict):
+    """The images of a measurement, and how many there are. `image_shape` is [height, width, 3]."""
 
     source: str
     checksum: str
-
-
-class Dataset(Images):
-    """A dataset with its numbers of training and test images."""
-
     train_images: Positive
     test_images: Positive
-
-
-class ShapedDataset(Dataset):
-    """A dataset with the shape of its images: height, width, channels."""
-
     image_shape: Annotated[list[Positive], Len(3, 3)]
 
 
 @closed
-class Manifest(ShapedDataset):
+class Manifest(Dataset):
     """Record of a dataset, `manifest.json`. `train_counts` and `test_counts` are per class."""
 
     origin: str
     classes: Annotated[list[str], Len(2)]
     train_counts: list[Whole]
     test_counts: list[Whole]
-    mean: Channels
-    std: Channels
+    mean: Annotated[list[Fraction], Len(3, 3)]
+    std: Annotated[list[Fraction], Len(3, 3)]
 
 
 @closed
@@ -170,7 +153,7 @@ class Synchronization(Record):
     device: Device
     backend: str
     train_images: Positive
-    parameters: Options
+    parameters: Row
     model: Annotated[dict[str, Whole], Len(3, 3)]
     """Keys `parameter_bytes`, `buffer_bytes`, `widest_norm` (channels of the widest batch norm)."""
     permutations: NotRequired[list[Row]]
@@ -187,12 +170,13 @@ class VariantRecord(Record):
 
     variant: str
     seed: Whole
-    dataset: Images
+    dataset: Row
+    """Its `source` and `checksum`."""
     device: str
     calibration_images: Whole
     calibration_checksum: str | None
     training_checksum: str
-    scheme: Options
+    scheme: Row
     """Options of the variant (`config.scheme.Scheme`)."""
     float32: dict[Literal["accuracy_percent"], Percent]
     accuracy_percent: Percent

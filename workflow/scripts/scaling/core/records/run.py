@@ -70,25 +70,12 @@ class Model(TypedDict):
 
     name: str
     width: types.Positive
-    options: types.Options
+    options: types.Row
     parameters: types.Positive | None
     gradient_bytes: types.Positive | None
     flops_per_image: types.Positive | None
     activation_bytes_per_image: NotRequired[types.Positive | None]
     parameters_sha256: list[str]
-
-
-@types.opened
-class Parameters(TypedDict):
-    """Parameters of a run. For a command, `recipe_options` has hashes of the files it names."""
-
-    engine: str
-    warmup_epochs: types.Whole
-    measured_epochs: types.Positive
-    recipe_options: types.Options
-    recipe_applied: types.Options | None
-    cpu_threads: types.Positive
-    command: NotRequired[str]
 
 
 class Evaluation(TypedDict):
@@ -161,9 +148,10 @@ class Run(types.Record):
     status: types.Status
     message: str | None
     """One sentence about a failure or a peculiarity of the run, or null."""
-    dataset: types.ShapedDataset | types.OwnData
+    dataset: types.Dataset | types.OwnData
     model: Model
-    training: Parameters
+    training: types.Row
+    """`RunSpec.parameters`. For a command, `recipe_options` has hashes of the files it names."""
     epochs: list[EpochRow]
     energy: NotRequired[list[Energy]]
     evaluation: Evaluation | None
@@ -183,12 +171,13 @@ class Technique(types.Record):
 
     remedy: str
     global_batch: types.Positive
-    options: types.Options
+    options: types.Row
     status: types.Status
     message: str | None
-    training: types.Options
+    training: types.Row
     """Settings that all techniques of a study share, as in `large_batches.plan.Study`."""
-    dataset: types.Dataset
+    dataset: types.Row
+    """Its `source`, `checksum`, `train_images` and `test_images`."""
     result: types.Row | None
     """Result of `large_batches.experiment`: best factor on the learning rate, and all trainings."""
 
@@ -202,7 +191,7 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 def _contradictions(record: RunRecord) -> Iterator[str]:
     """Yield a phrase for each impossible value. Records of a user's command are not checked."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
-    if record["training"]["engine"] == "command":
+    if record["training"].get("engine") == "command":
         return
     processes = len({row["rank"] for row in rows})
     places = [(row["epoch"], row["rank"]) for row in rows]
