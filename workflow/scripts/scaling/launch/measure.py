@@ -1,4 +1,4 @@
-"""Start measuring processes on GPUs or CPUs that are locked for them, and collect their reports."""
+"""Lock GPUs or the CPU, start processes that measure on them, and collect their reports."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from scaling.registry.registry import Reference
 
 
 class Measurement(Options):
-    """Options that all measurements share, except runs of the grid.
+    """Options of all measurements except runs of the grid.
 
     `gpus` is the number of GPUs on all nodes; on a CPU, the number of processes.
     """
@@ -39,7 +39,7 @@ class Sweep(Measurement, Interconnect):
 
     model: Model = Model()
     manifest: Path
-    """Path of manifest.json, whose classes and image size determine the model."""
+    """Path of manifest.json. Its numbers of classes and pixels determine the model."""
 
 
 class Probe(Measurement, Peaks):
@@ -50,7 +50,7 @@ class MachineCheck(Measurement):
     """Options of the machine check, which looks for unfit GPUs and hosts before a study."""
 
     check: Literal["refuse", "warn", "off"] = "refuse"
-    """Effect of a `bad` finding: stop the study, warn in the report, or nothing."""
+    """Effect of a finding of severity `bad`: stop the study, warn in the report, or nothing."""
     products: bool = True
     """Whether to time matrix products on all GPUs, which needs PyTorch."""
 
@@ -60,8 +60,8 @@ def run(
 ) -> ProcessResult:
     """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
 
-    UserError if a process fails or reaches the time limit; the message contains `name` and
-    `advice`. The time limit is no error if there is a report of kind `keep`.
+    UserError if a process fails or reaches the time limit. The message contains `name` and
+    `advice`. Reaching the time limit is no error if there is a report of kind `keep`.
     """
     about = {"options": options.model_dump(mode="json")}
     result = launch_ranks(function, about, options, options.output, options.gpus)
@@ -88,11 +88,11 @@ def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str],
                 **os.environ,
                 "OMP_NUM_THREADS": str(options.cpu_threads),
                 "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-                SNAKEMAKE_VARIABLE: "",  # They end with this process.
+                SNAKEMAKE_VARIABLE: "",  # Ends with this process.
             }
             if on_gpu:
                 variables["CUDA_VISIBLE_DEVICES"] = ",".join(names)
-            else:  # PyTorch's profiler would log that it finds no GPU.
+            else:  # Else PyTorch's profiler logs that there is no GPU.
                 variables.setdefault("KINETO_LOG_LEVEL", "9")
             yield names, variables
 
@@ -102,9 +102,9 @@ def launch_ranks(
 ) -> ProcessResult:
     """Call `function` (`module:name`) on each node of a job; return its exit status and reports.
 
-    `gpus` counts all nodes, but this process locks only GPUs of its own node. The function's name
-    and `arguments` are passed in job.json, in a temporary folder beside `output`; ranks write their
-    reports to the same folder.
+    `gpus` counts all nodes, but this process locks only GPUs of its own node. A file job.json tells
+    the processes which function to call with which `arguments`. It is in a temporary folder beside
+    `output`. Ranks write their reports to the same folder.
     """
     device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)
     before = environment.describe(device)

@@ -32,16 +32,16 @@ FOLDER_VARIABLE = "SCALING_FOLDER"
 THREADS = [f"{name}_NUM_THREADS" for name in ("MKL", "OPENBLAS", "GOTO", "NUMEXPR")]
 THREADS += ["VECLIB_MAXIMUM_THREADS"]
 """Environment variables that Snakemake sets to the number of a job's cores. For a command, they are
-set to `cpu_threads`, as `measure.leased` does with OMP_NUM_THREADS."""
+set to `cpu_threads`; so is OMP_NUM_THREADS, by `measure.leased`."""
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "studies", "site", "__pycache__"}
-"""Names of folders in which `_files` does not look for files that a command reads or writes."""
+"""Names of folders that `_files` does not search for files that a command reads or writes."""
 MOST_FILES = 10_000
 SAMPLING_SECONDS = 0.2
 
 
 class Sampler:
-    """Samples memory, utilization and counters of GPUs while its `with` block runs.
+    """Samples the memory, utilization and counters of GPUs during its `with` block.
 
     `gpus` are entries of CUDA_VISIBLE_DEVICES. `clock` returns the time of a sample in seconds.
     """
@@ -61,7 +61,7 @@ class Sampler:
         self._sampler.join()
 
     def memory(self) -> dict[str, Any]:
-        """Return field `memory` of a record: peak bytes of each GPU, and capacity of the first."""
+        """Return a record's field `memory`: the peak bytes of each GPU, and the bytes of GPU 0."""
         peaks = [int(own["bytes"].max()) for own in self._of_gpus()]
         whole = peaks and ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
         capacity = float(whole.total) if whole else None
@@ -71,7 +71,7 @@ class Sampler:
     def between(self, start: float, end: float) -> list[tuple[GpuReading, float]]:
         """Return each GPU's counter increases and busy fraction between `start` and `end`.
 
-        A GPU is busy while a kernel runs, as NVML reports it.
+        A GPU is busy while a kernel runs, according to NVML's utilization.
         """
         last = end + SAMPLING_SECONDS
         return [
@@ -100,13 +100,13 @@ class Sampler:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return a GPU's counters at `time`, interpolated. Counters missing in a sample are omitted."""
+    """Return a GPU's counters at `time`, interpolated. Counters that a sample lacks are omitted."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Run the command of a recipe, which may write to `folder`; return the record of the run."""
+    """Run the command in a recipe, and return the record of the run. `folder` is for its files."""
     before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {
@@ -131,7 +131,7 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
         files, output = _files(), Output()
         with Sampler(gpus if spec.nodes == 1 else [], output.seconds) as sampler:
             result = launcher.launch(words, variables | own, spec.time_limit_seconds, output.read)
-            # On the clock of the lines: a little more than the command's own seconds.
+            # By the clock of the printed lines, a little more than the command's run time.
             seconds = output.seconds()
         after = _files()
     lines = read_lines(output.lines, cell.gpus)
@@ -172,14 +172,14 @@ def run(spec: RunSpec, folder: Path) -> RunRecord:
             **dict.fromkeys(SOFTWARE),
             **{key: output.software[key] for key in SOFTWARE if key in output.software},
         },
-        # An epoch that is timed by its line alone begins with the command.
+        # Without a printed duration, the first epoch begins with the command.
         startup={"total": began[0]} if began and began[0] > FASTEST else None,
         run_seconds=seconds,
     )
 
 
 def _files() -> dict[str, tuple[int, int]]:
-    """Return times (ns) of the last change and last read of each file below the working directory.
+    """Return the times (ns) of the last change and read of each file below the working directory.
 
     If there are more than `MOST_FILES` files, return {}.
     """
@@ -198,7 +198,7 @@ def _files() -> dict[str, tuple[int, int]]:
 def _verdict(
     spec: RunSpec, output: Output, result: ProcessResult, seconds: float, epochs: pd.DataFrame
 ) -> tuple[Status, str | None, pd.DataFrame]:
-    """Return the status of a command, a sentence about anything unusual (or None), and the epochs.
+    """Return the run's status, a sentence about anything unusual (or None), and the epochs.
 
     UserError if the command fails for an unknown reason, or if its epochs are too few or
     impossible.
@@ -248,7 +248,7 @@ def _verdict(
 def _rows(
     spec: RunSpec, epochs: pd.DataFrame, measured: Any, lines: pd.DataFrame, sampler: Sampler
 ) -> Iterator[EpochRow]:
-    """Yield one row per epoch and rank. If the output names no ranks, all rows have rank 0."""
+    """Yield one row per epoch and rank. If the output names no ranks, the rank is 0."""
     ranks = lines.dropna(subset="rank").groupby(["epoch", "rank"])[["seconds", "data_wait"]].last()
     epoch: Any
     for number, epoch in enumerate(epochs.itertuples(), start=1):
@@ -274,7 +274,7 @@ def _rows(
 
 
 def _busy(measured: pd.DataFrame, sampler: Sampler) -> Iterator[dict[str, Any]]:
-    """Yield one row per GPU with its busy seconds in the measured epochs, by NVML's utilization."""
+    """Yield one row per GPU: busy seconds in the measured epochs, from NVML's utilization."""
     busy = []
     epoch: Any
     for epoch in measured.itertuples():

@@ -28,12 +28,12 @@ from scaling.registry.registry import Reference
 
 T = TypeVar("T")
 GRACE_SECONDS = 5.0
-"""Seconds that other ranks have to report after a rank fails. Then, silent ranks count as hung."""
+"""Seconds that other ranks have to report after one fails. Silent ranks then count as hung."""
 STORE_VARIABLE = "SCALING_STUDY_STORE"
 """Environment variable: file descriptor of the socket on which rank 0 serves the TCPStore."""
 QUICK_DUMPS = ("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "500")
-"""Environment variable and its value in ms. After an NCCL timeout, PyTorch waits four times this
-value for debug dumps; by default, it waits longer."""
+"""Environment variable and value in ms. After an NCCL timeout, PyTorch waits for debug dumps for
+four times this value. By default, it waits longer."""
 FIRST_SAFE_FORK = (3, 11, 10)
 FORK_PATIENCE_SECONDS = 5.0
 """Maximum seconds that `wait_for_threads` waits before a fork."""
@@ -41,7 +41,7 @@ FORK_PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Rank:
-    """One training process and its device. `processes` is 1 for one GPU and for DataParallel."""
+    """One training process and its device. `processes` counts all ranks: 1 for DataParallel."""
 
     index: int
     local_index: int
@@ -59,7 +59,7 @@ class Rank:
             dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
 
     def gather(self, own: T) -> list[T]:
-        """Return the value of `own` on each rank, in order of ranks. All ranks get the list."""
+        """Return a list on all ranks: the values of `own` on each rank, in the order of ranks."""
         found = [own] * self.processes
         if self.processes > 1:
             dist.all_gather_object(found, own)
@@ -71,10 +71,10 @@ class Rank:
             dist.destroy_process_group()
 
     def stopwatch(self) -> Callable[[], float]:
-        """Return a function that returns the seconds since `stopwatch` was called.
+        """Start a stopwatch. Return a function that returns the seconds since the start.
 
-        On a GPU, CUDA events in the current stream mark both times, and the function waits until
-        the second event has occurred.
+        On a GPU, CUDA events in the current stream mark both times. The function waits until the
+        second event has occurred.
         """
         if self.device.type == "cpu":
             started = time.perf_counter()
@@ -99,8 +99,8 @@ class Rank:
 def main() -> None:
     """Read job.json, whose path is the last argument, and call the function that it names.
 
-    The function gets the arguments in job.json, and `folder`, the folder of job.json, to which
-    ranks write their reports.
+    The function gets the arguments in job.json, and an argument `folder`: the folder of job.json,
+    to which ranks write their reports.
     """
     path = Path(sys.argv[-1])
     job = json.loads(path.read_text(encoding="utf-8"))
@@ -132,9 +132,9 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
         os.environ |= {name: str(value) for name, value in rank.items()}
         run(*arguments)
 
-    # Ignored here: ranks are killed with their parent, and have to report first.
+    # The parent ignores SIGTERM: ranks die with it, but have to report first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # Rank 0 inherits it: the port is reserved, and only reachable from this machine.
+    # Rank 0 inherits the socket, so its port is reserved. Other machines cannot reach it.
     with socket.create_server(("127.0.0.1", 0), backlog=processes) as store:
         context = start_processes(run_as_rank, nprocs=here, join=False, start_method="fork")
     try:
@@ -145,11 +145,11 @@ def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
 
 
 def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
-    """Return this process's rank, read from the environment, after joining the process group.
+    """Join the process group; return this process's rank, which environment variables determine.
 
     The group uses NCCL or gloo; a single process has no group. If there are several ranks, each
-    sees only its GPU, as device 0, so that ranks can share compiled code, which contains this
-    number.
+    sees only its own GPU, as device 0. Compiled code contains the device's number, so ranks can
+    then share compiled code.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -164,7 +164,7 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
     if processes > 1:
         os.environ.setdefault(*QUICK_DUMPS)
         timeout, store = timedelta(seconds=timeout_seconds), None
-        if fd := os.environ.get(STORE_VARIABLE):  # Of one machine; rank 0 serves it.
+        if fd := os.environ.get(STORE_VARIABLE):  # On one node, rank 0 serves it.
             place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), processes
             if index:
                 os.close(int(fd))
@@ -186,10 +186,9 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
 def wait_for_threads() -> None:
     """Before a fork, wait until two checks in a row find all other PyTorch threads asleep.
 
-    Before Python 3.11.10, a gloo thread takes a lock without the GIL when a collective ends. A
-    child that is forked at that moment waits for the lock for ever (gh-112275). A sleeping thread
-    does not hold the lock. Each check releases the GIL, so that threads that wait for the GIL can
-    run.
+    Before Python 3.11.10, a gloo thread takes a lock without the GIL when a collective ends. If a
+    child is forked at that moment, it waits for the lock forever (gh-112275). A sleeping thread
+    does not hold the lock. Each check releases the GIL, so that threads that wait for it can run.
     """
     asleep, end = 0, time.monotonic() + FORK_PATIENCE_SECONDS
     while asleep < 2 and time.monotonic() < end:
@@ -226,11 +225,11 @@ def process(
 ) -> Iterator[RankLog]:
     """Yield the log of this rank. After an exception, call `report` and end the process at once.
 
-    An orderly shutdown could wait for ever for another rank that hangs in a collective.
+    There is no orderly shutdown: it could wait forever for a rank that hangs in a collective.
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))
-    # On SIGTERM or a fatal signal it gets the stacks of all threads.
+    # On SIGTERM or a fatal signal, faulthandler writes the stacks of all threads there.
     with log.path.with_suffix(".stacks").open("w", encoding="utf-8") as stacks:
         faulthandler.enable(stacks)
         faulthandler.register(signal.SIGTERM, stacks, chain=True)
@@ -252,7 +251,7 @@ def process(
 def joined(
     log_folder: Path, requested: Device, cpu_threads: int, timeout_seconds: float
 ) -> Iterator[tuple[Rank, RankLog]]:
-    """Join the process group; yield this rank and its log, which gets reports `start` and `end`."""
+    """Join the process group; yield this rank and its log. Log the reports `start` and `end`."""
     device = environment.resolve_device(requested)
     with process(log_folder) as log:
         rank = join(device, cpu_threads, timeout_seconds)

@@ -41,13 +41,13 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def epochs(self) -> int:
-        """Minimum number of epochs, warm-up included. The weights after them are evaluated."""
+        """Minimum number of epochs, with warm-up. The weights after these epochs are evaluated."""
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
         """Return the role of the next epoch, or None to stop training.
 
-        `warmup` and `measured` are the seconds of all epochs so far that had these roles.
+        `warmup` and `measured` are the seconds of each epoch so far that had this role.
         """
         if len(warmup) < self.warmup_epochs or sum(warmup) < self.warmup_seconds:
             return "warmup"

@@ -25,9 +25,9 @@ OF_DATASET = ("source", "checksum", "train_images", "test_images", "image_shape"
 def supervise(
     spec: RunSpec, images: Path, manifest: Path, output: Path, worker: str = WORKER
 ) -> RunRecord:
-    """Train run `spec` by calling `worker` on each node; write its record to `output`; return it.
+    """Train run `spec`, write its record to `output`, and return the record.
 
-    An impossible run is not started: its record has status `infeasible`.
+    `worker` runs on each node. An impossible run is not started: its status is `infeasible`.
     """
     dataset = DATASET.read(manifest)
     status: Status = "infeasible"
@@ -52,7 +52,7 @@ def supervise(
 def record_of(
     spec: RunSpec, result: ProcessResult, status: Status, message: str | None
 ) -> RunRecord:
-    """Return a run's record from its status and its ranks' reports. `dataset` is left empty."""
+    """Return a run's record from its status and the reports of its ranks. `dataset` stays empty."""
     lines = result.lines
     ends, read, startups = lines["end"], lines["readings"], lines["startup"]
     end = next((line for line in ends if line["rank"] == 0), {})
@@ -62,7 +62,7 @@ def record_of(
     memory = next(iter(reports.values()), {"kind": None, "capacity_bytes": None})
     silent: dict[str, Any] = {"backend": None, "bucket_bytes": [], "sent_share": None}
     startup = None
-    if len(startups) == spec.processes:  # Other nodes have other clocks.
+    if len(startups) == spec.processes:  # Clocks of nodes differ.
         here = startups[: spec.processes // spec.nodes]
         startup = {key: max(line[key] for line in here) for key in ("total", "cudnn_search")}
     return RunRecord(
@@ -104,7 +104,7 @@ def record_of(
 
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
-    """Write the trace events of all ranks as compressed JSON, unless that exceeds `TRACE_BYTES`."""
+    """Write the trace events of all ranks as compressed JSON, unless it exceeds `TRACE_BYTES`."""
     content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
         print(f"one step of each rank takes {len(content):,} bytes, too many to keep its trace")
@@ -114,7 +114,7 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events, changed in place so that Perfetto shows all of them.
+    """Change `events` in place so that Perfetto shows all of them; return them.
 
     Times, in µs, become relative to the first event. If two events of a thread overlap in part,
     Perfetto would drop one, so the earlier event is shortened.
@@ -133,7 +133,7 @@ def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
-    """Return why a run is impossible, such as a global batch above the dataset's size, or None."""
+    """Return why a run is impossible, such as a global batch above the dataset, or None."""
     cell = spec.cell
     if cell.global_batch_size > train_images:
         return (
