@@ -25,7 +25,7 @@ STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias
 
 
 def _listed(mistakes: Any) -> Any:
-    """Return `mistakes`, which is one name, a list of names or None, as a list."""
+    """Return `mistakes` as a list. Allowed are one name, a list of names, and None."""
     return [mistakes] if isinstance(mistakes, str) else mistakes or []
 
 

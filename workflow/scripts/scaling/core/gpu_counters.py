@@ -19,7 +19,7 @@ REASONS = {
 
 
 class GpuCounters:
-    """Counts energy and throttling of GPUs, from the creation of this object on.
+    """Counts the energy and throttling of GPUs, from the creation of this object on.
 
     `gpus` are entries of CUDA_VISIBLE_DEVICES.
     """
@@ -29,7 +29,7 @@ class GpuCounters:
         self._states = [state(handle) for handle in self.handles]
 
     def read(self) -> list[GpuReading]:
-        """Return the counts of each GPU since the previous call. A call takes milliseconds."""
+        """Return each GPU's counts since the previous call. A call takes milliseconds."""
         before, self._states = self._states, [state(handle) for handle in self.handles]
         return [reading(*both) for both in zip(before, self._states, strict=True)]
 
@@ -61,7 +61,7 @@ def state(handle: Any) -> dict[str, float]:
 
 
 def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:
-    """Return how much the counters grew from `early` to `late`.
+    """Return by how much the counters grew from `early` to `late`.
 
     Clock and temperature are not differences, but the values in `late`.
     """
@@ -75,6 +75,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return the maximum over GPUs of seconds at the power limit; None if unknown for a GPU."""
+    """Return the maximum seconds at the power limit over GPUs; None if a GPU's are unknown."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

@@ -13,7 +13,7 @@ Classes = np.ndarray[Any, Any]
 
 
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
-    """Return the accuracy of predictions `picked`, compared with predictions `reference`.
+    """Return the accuracy of the predictions `picked`, compared with the predictions `reference`.
 
     All arguments are class indexes [n], n ≥ 2. In the result, `agreement_percent` is the percentage
     of images for which both predictions are equal. `gained` is the number of images that only
@@ -35,9 +35,9 @@ def mean_difference(
 ) -> dict[str, float]:
     """Return the accuracy of `picked` minus that of `references`, and the standard error.
 
-    `picked` and `references` are predicted classes, one array [n] per seed; `labels` [n] are the
-    correct classes. Both results are in percentage points. All seeds have the same images, so
-    differences are averaged over seeds first. Mean and standard error are then over images.
+    `picked` and `references` are predicted classes, one array [n] per seed. `labels` [n] are the
+    correct classes. Both results are in percentage points. As all seeds have the same images, the
+    difference of an image is first averaged over seeds. Mean and standard error are over images.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]
@@ -54,6 +54,6 @@ def encode(classes: Classes) -> str:
 
 
 def decode(text: str) -> Classes:
-    """Return the classes in a text that `encode` returned: uint8 [n], n ≤ ten million."""
+    """Return the classes that `encode` wrote as `text`: uint8 [n], n ≤ ten million."""
     content = zlib.decompressobj().decompress(base64.b64decode(text), 10_000_000)
     return np.frombuffer(content, dtype=np.uint8)

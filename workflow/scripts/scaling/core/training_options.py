@@ -81,7 +81,7 @@ class Training(Sgd):
     """How runs of the grid are trained and timed."""
 
     micro_batches: types.Positive = 1
-    """Gradient accumulation: number of parts that a GPU splits its batch into for each update."""
+    """Gradient accumulation: number of parts into which a GPU splits its batch in each update."""
     warmup_epochs: types.Positive = 1
     """Epochs before the measured ones. They are recorded, but not averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 4
@@ -116,7 +116,7 @@ class LargeBatches(Options):
     reference_batch: Annotated[int, Ge(2)] = 128
     """Batch size on one GPU for the base learning rate. Larger batches are compared with it."""
     gpus: types.Positive = 4
-    """Number of simulated GPUs. One GPU trains the batch of each as a micro-batch with separate
+    """Number of simulated GPUs. One GPU trains the part of each as a micro-batch with separate
     batch-norm statistics. Global batches below `gpus` · `reference_batch` are not split."""
     epochs: types.Positive = 5
     """Epochs of every run: all techniques are compared after the same number of images."""

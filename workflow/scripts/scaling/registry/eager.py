@@ -16,7 +16,7 @@ class Options(Section):
     loader_workers: int = Field(ge=0)
     """DataLoader processes of each training process."""
     bucket_cap_mb: Annotated[float, Gt(0)] | None = None
-    """DDP option: size in MiB of a bucket of gradients, which is one message. Null: 25."""
+    """DDP option: maximum MiB of a gradient bucket, which is sent as one message. Null: 25."""
     gradient_as_bucket_view: bool = False
     """DDP option: gradients are views of the buckets, which saves a copy."""
     static_graph: bool = False
@@ -25,7 +25,7 @@ class Options(Section):
     """With strategy ddp, gradients are sent in bf16, also by gloo on a CPU."""
     powersgd_rank: Annotated[int, Ge(1)] | None = None
     """With strategy ddp, gradients are sent as low-rank factors of this matrix rank (PowerSGD) from
-    the third step on. Null: sent whole."""
+    the third step on. Null: gradients are sent whole."""
 
     def of_ddp(self) -> dict[str, Any]:
         """Return the arguments for `strategies.ddp` that differ from their defaults."""

@@ -32,7 +32,7 @@ class Options(UpdateRule):
         return self
 
 
-# Sharded strategies update the weights themselves, by plain SGD.
+# Sharded strategies have their own update: plain SGD.
 OF_THE_UPDATE = set(UpdateRule.model_fields) - {"label_smoothing"}
 
 KERNELS = Reference("extras.kernels.fused:FusedResNet")

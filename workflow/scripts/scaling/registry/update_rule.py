@@ -49,7 +49,7 @@ class UpdateRule(Section):
         return (self.muon, self.rest_rate or base) if self.muon else (base, base)
 
     def shares(self, updates: int) -> list[float]:
-        """Return the learning rate in each of `updates` updates, as a fraction of its peak."""
+        """Return the learning rate of each of `updates` updates, as a fraction of the peak rate."""
         rising = round(self.warmup_share * updates)
         left = updates - rising
         remaining: Callable[[float], float] = {
@@ -62,7 +62,7 @@ class UpdateRule(Section):
 
 
 class SweepOptions(Section):
-    """Options that a technique has and a recipe has not: scaling rule and learning rate sweep.
+    """Options that only techniques have, not recipes: how the learning rate scales and is swept.
 
     If the global batch is k times the reference batch, `scaling` multiplies the learning rate by k
     (`linear`) or √k (`sqrt`). Sources: `linear` and `warmup_epochs` Goyal et al. 2017,
@@ -87,7 +87,7 @@ class Technique(SweepOptions, UpdateRule):
         return self
 
     def rate(self, base: float, scale: float) -> float:
-        """Return the learning rate (Muon's, if used) at `scale` times the reference batch."""
+        """Return the learning rate (Muon's, if used) for `scale` times the reference batch."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return self.peaks(base)[0] * rules[self.scaling]
 
@@ -98,5 +98,5 @@ def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
 
 
 def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """Return the global batches that are not divisible by the number of GPUs that share them."""
+    """Return the global batches that do not divide equally among the GPUs that share them."""
     return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]
