@@ -40,15 +40,15 @@ def main(
     for name in figures:
         style.save(getattr(scaling, f"draw_{name}"), found, drawn / f"{name}.svg")
     of_cells = cells.of_study(found)
-    logs = Path(replayed_from or "", "logs")
+    cards, logs = overview.cards(found, of_cells), Path(replayed_from or "", "logs")
     topology = results / "tables/topology.txt"
-    questions = answered(found, of_cells, claim.read(results / "tables/claims.json"))
+    findings = claim.read(results / "tables/claims.json")
     values = {
         "study": study,
         "headline": provenance.headline(found),
         "title": provenance.title(found, of_cells),
-        "lead": overview.lead(found, of_cells),
-        "lacking": lacking(of_cells, questions) if measured else [],
+        "lead": overview.lead(found, of_cells, cards),
+        "lacking": lacking(of_cells, findings) if measured else [],
         "terms": TERMS,
         "facts": provenance.facts(found).items(),
         "summary": provenance.summary(found, of_cells),
@@ -57,9 +57,9 @@ def main(
         "machine": provenance.unfit(found.machine),
         "side_by_side": side_by_side,
         "replayed_from": replayed_from,
-        "cards": overview.cards(found, of_cells),
+        "cards": cards,
         "recipes": provenance.recipes(found),
-        "questions": questions,
+        "questions": answered(found, of_cells, findings),
         "parts": PARTS_OF_EPOCH.values(),
         "epochs_of": where.epochs(of_cells),
         "timelines_of": where.timelines(of_cells, runs),
@@ -79,4 +79,4 @@ def main(
     }
     for name in ("report.html", "answers.md"):
         files.write_text(results / name, page.render(page.REPORT / f"{name}.j2", **values))
-    print(overview.headline(found, of_cells))
+    print(overview.headline(found, of_cells, cards))

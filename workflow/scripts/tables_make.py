@@ -45,16 +45,16 @@ ANSWERS: dict[str, Callable[[schema.StudyTables], Answer]] = {
     **{"Q3.1": q1_to_q3.parts, "Q3.2": q1_to_q3.bandwidth, "Q4": q4.answer},
     **{"Q5": q5_to_b.order, "Q6": q5_to_b.messages, "Q7": q5_to_b.replicas, "B": q5_to_b.int8},
 }
-"""Functions that answer the questions. Without data, a function says what to add to the study."""
+"""Functions that answer the questions."""
 
 
-def results_of(tables: schema.StudyTables, learned: bool) -> list[dict[str, Any]]:
+def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
     """Return a row for each known value: configuration, quantity, value, 95 % interval and unit.
 
-    Loss and accuracy are means over seeds. They are left out if `learned` is false.
+    Loss and accuracy are means over seeds.
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
-    found = {**tables.found, "learning": accuracy.means(tables) if learned else pd.DataFrame()}
+    found = {**tables.found, "learning": accuracy.means(tables)}
     for table, quantities in RESULTS.items():
         for row in found[table].to_dict("records"):
             cell = {key: row[key] for key in CELL_KEYS}
@@ -81,7 +81,8 @@ def of_runs(
     if (per_gpu_hour := config["cost"]["per_gpu_hour"]) is not None:
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
-    found["accuracy"] = accuracy.accuracy(runs)
+    learned = config["dataset"]["source"] != SYNTHETIC.name
+    found["accuracy"] = accuracy.accuracy(runs if learned else [])
     found |= {make.__name__: make(records[make.__name__]) for make in OF_MACHINE}
     # Each of the next tables is derived from those before it.
     tables = schema.StudyTables(config["study"], found)
@@ -93,9 +94,9 @@ def of_runs(
     return tables
 
 
-def evaluate(tables: schema.StudyTables, learned: bool) -> Findings:
-    """Return a study's answers and claims. Q4 is left out if `learned` is false."""
-    found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
+def evaluate(tables: schema.StudyTables) -> Findings:
+    """Return a study's answers and claims."""
+    found = {name: own(tables) for name, own in ANSWERS.items()}
     texts = {name: answer.text for name, answer in found.items() if answer.text}
     return Findings(tables.study, texts, [one for own in found.values() for one in own.claims])
 
@@ -109,7 +110,7 @@ def main(
     `config` is the study's configuration. `runs` is the folder of the grid's records, or null.
     `records` maps each other kind to its files. Accuracy on synthetic images is left out.
     """
-    study, learned = config["study"], config["dataset"]["source"] != SYNTHETIC.name
+    study = config["study"]
     read: dict[str, list[Any]]
     read = {kind: [*map(of.read, records.get(kind, ()))] for kind, of in KINDS.items()}
     read["quantization"].sort(key=itemgetter("seed"))
@@ -120,7 +121,7 @@ def main(
         documents += chain(read["interconnect"], read["peaks"], read["machine"])
         name_machines(documents)
         made = of_runs(config, of_cells, read)
-        files.write_json(tables.with_name("results.json"), results_of(made, learned))
+        files.write_json(tables.with_name("results.json"), results_of(made))
         found |= made.found
         # Records lack leading blanks; without the tab the header is shifted by a column.
         printed = (one["environment"].get("topology") or "" for one in documents)
@@ -138,5 +139,5 @@ def main(
     found |= {name: getattr(ranks_int8, name)(own) for name, own in kinds.items() if own}
     schema.write(found, tables, study)
     written = [schema.TABLES[name].path(tables, study) for name in found]
-    answers = evaluate(schema.read_study(study, written), learned)
+    answers = evaluate(schema.read_study(study, written))
     files.write_json(tables / "claims.json", asdict(answers))

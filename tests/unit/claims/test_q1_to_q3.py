@@ -56,7 +56,7 @@ def test_step_model_is_printed_where_it_fits(times, text):
     answer = model(times).text
     other = "b\u00a0=\u00a032 slowest (12,118, GPU idle 40 %)."
     assert answer.startswith(f"With plain {text}.") if text else other in answer
-    waits = "From b\u00a0=\u00a0500 on, data wait takes 50–80 % of an epoch of plain."
+    waits = "From b\u00a0=\u00a0500 on, exposed loading takes 50–80 % of an epoch of plain."
     assert answer.endswith(waits)
 
 
@@ -72,47 +72,3 @@ def test_scaling_is_judged_by_the_ranges_of_speedups(seconds, verdict, cells):
     claim = claims(scaling.speedups, together(*seconds))["Q2-faster-plain-ddp"]
     assert claim.verdict == verdict and claim.configuration.endswith("2 GPUs")
     assert cells in claim.sentence.replace("\u00a0", " ")
-
-
-@pytest.mark.parametrize(
-    ("shares", "verdict"),
-    [
-        ((0.4, 0.2, 0.1, 0.3), "supported"),
-        # 40 to 60 %, as 20 % are not known.
-        ((0.3, 0.1, 0.4, 0.2), "unclear"),
-        ((0.3, 0.1, 0.6, 0.0), "refuted"),
-        ((0.3, None, None, 0.7), "not measured"),
-    ],
-)
-def test_computing_is_what_the_parts_of_an_epoch_say(shares, verdict):
-    names = ["utilization", "slower_share", "idle_besides_share", "unknown_share"]
-    parts = dict(zip(names, shares, strict=True)) | {
-        "exposed_share": 0,
-        "waiting_share": 0,
-        "loading_share": 0,
-    }
-    used = {"utilization": together(5.6, 2.2, 1.5)["timing"].assign(**parts)}
-    (claim,) = claims(scaling.parts, used).values()
-    assert claim.verdict == verdict
-    if verdict == "refuted":
-        assert claim.sentence.endswith(", 40 % with b\u00a0=\u00a0512.")
-
-
-@pytest.mark.parametrize(
-    ("utilizations", "verdict", "best"),
-    [
-        ((0.6, 0.8), "supported", 80),
-        ((0.2, 0.8), "in part", 80),
-        ((0.2, 0.3), "refuted", 30),
-        # A share above that of standalone all-reduces counts like any other.
-        ((0.2, 1.4), "in part", 140),
-    ],
-)
-def test_claim_names_the_used_share_of_the_link(utilizations, verdict, best):
-    """The link carries 100 GB/s; batches 32 and 128 use these shares of it."""
-    timing = together(5.6, 2.2, 1.5)["timing"]
-    rows = timing[timing["gpus"] == 2].head(len(utilizations))
-    rows = rows.assign(peak_gb_per_s=100.0, utilization=utilizations)
-    tables = {"bandwidth": rows.assign(bandwidth_gb_per_s=0.0)}
-    claim = claims(scaling.bandwidth, tables)["Q3.2-bandwidth-plain-ddp"]
-    assert claim.verdict == verdict and f"GB/s ({best} %) with" in claim.sentence

@@ -95,7 +95,7 @@ def test_saved_seconds_are_split_by_cause():
     waits = one["loading_share"] * one["epoch_seconds"]
     assert f"{(waits['plain'] - waits['tuned']) / saved:.0%} {saved:.1f}" == "59% 5.9"
     said = card.text.replace("\xa0", " ")
-    assert "Of 5.90 s saved per epoch: 59 % data wait, 8.1 % idle GPU, 33 % kernel time." in said
+    assert "Of 5.90 s saved per epoch: 59 % exposed loading, 8.1 % idle GPU, 33 % kernel time." in said
     unknown = rows.assign(idle_besides_share=math.nan)
     assert not any("saved" in card.text for card in overview.cards(study, unknown))
 
@@ -105,6 +105,7 @@ def test_speedup_within_noise_is_no_headline(flagship, verdict):
     cells = of_page.of_study(flagship)
     assert overview.cards(flagship, cells.assign(status="oom")) == []
     cells = cells.assign(verdict=verdict)
-    card = next(one for one in overview.cards(flagship, cells) if one.kind == "gpus")
+    cards = overview.cards(flagship, cells)
+    card = next(one for one in cards if one.kind == "gpus")
     assert card.headline == "no difference shown"
-    assert "no faster than one that these runs can show" in overview.lead(flagship, cells)
+    assert "no faster than one that these runs can show" in overview.lead(flagship, cells, cards)

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,26 +16,23 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.core.statistics import Difference, judge
 
-Verdict = Literal["supported", "refuted", "in part", "unclear", "not measured"]
+Verdict = Literal["supported", "refuted", "in part", "unclear"]
 """Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: results
-differ by configuration. Unclear: noise hides the result. Not measured: there are no values."""
-SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?–", strict=True))
+differ by configuration. Unclear: noise hides the result."""
+SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?", strict=True))
 BATCH = "b\u00a0=\u00a0"
 HALF = 0.5
-NO_TRACE = (
-    "Steps have no trace: a command or a CPU made them, or `training.instrumented_iterations` is 0."
-)
-"""Text of a claim that needs traced steps in a study that has none."""
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A verdict on a hypothesis for one configuration. `sentence` has values or what to measure."""
+    """A verdict on a hypothesis for one configuration, and a sentence with the measured values.
+
+    `id` begins with the question: `Q2-faster-tuned-ddp`.
+    """
 
     id: str
-    question: str
-    kind: str
     hypothesis: str
     test: str
     configuration: str
@@ -47,7 +44,7 @@ class Claim:
 class Hypothesis:
     """A statement expected to hold, its test, and what to add if a verdict is unclear (`more`)."""
 
-    kind: str
+    id: str
     sentence: str
     test: str
     more: str = "more runs"
@@ -79,21 +76,16 @@ class Hypothesis:
             sentence = f"{sentence.removesuffix('.')}; {unclear or f'needs {self.more}'}."
         verdict = found.pop() if len(found) == 1 else "in part"
         of = about.partition(",")[0].split(" ")[-1].replace("/", "-")
-        name, question = f"{self.kind}-{of}".removesuffix("-"), self.kind.partition("-")[0]
-        shared = self.kind, self.sentence, self.test
-        return Claim(name, question, *shared, about, verdict, sentence)
-
-    def missing(self, what_to_add: str) -> Claim:
-        """Return a claim with the verdict "not measured" and the sentence `what_to_add`."""
-        return replace(self.claim("", what_to_add, holds=True), verdict="not measured")
+        name = f"{self.id}-{of}".removesuffix("-")
+        return Claim(name, self.sentence, self.test, about, verdict, sentence)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one question: `text` (None if not measured) and its claims."""
+    """The answer to one question, None if it was not measured, and claims."""
 
     text: str | None
-    claims: list[Claim]
+    claims: Sequence[Claim] = ()
 
 
 @dataclass(frozen=True)

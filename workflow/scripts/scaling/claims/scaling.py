@@ -5,7 +5,6 @@ import pandas as pd
 
 from scaling.claims.claim import (
     HALF,
-    NO_TRACE,
     Answer,
     Claim,
     Hypothesis,
@@ -19,7 +18,7 @@ from scaling.claims.claim import (
 )
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.tables.noise import NO_TIME, Noise
+from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 LARGER = Hypothesis(
@@ -52,10 +51,8 @@ def batches(tables: StudyTables) -> Answer:
     found = found[:3]
     for recipe, cells in [*times[times["loading_share"] >= HALF].groupby("recipe", sort=False)][:1]:
         share = f"{span(cells['loading_share'])} of an epoch of {recipe}"
-        found.append(f"From {batch(cells.iloc[0])} on, data wait takes {share}.")
-    add = "Add 1 to `grid.gpus` and a second size to `grid.batch_sizes`."
-    alone = times["recipe"].duplicated().any()
-    return Answer(" ".join(found) or None, claims or [LARGER.missing(NO_TRACE if alone else add)])
+        found.append(f"From {batch(cells.iloc[0])} on, exposed loading takes {share}.")
+    return Answer(" ".join(found) or None, claims)
 
 
 def _throughput(recipe: object, cells: pd.DataFrame) -> str:
@@ -110,10 +107,7 @@ def speedups(tables: StudyTables) -> Answer:
     """Return the answer to Q2: speedups on the most GPUs, with a claim per recipe and strategy."""
     known = tables.speedup[tables.speedup["gpus"] > 1].dropna(subset="speedup")
     claims = [_faster(name, most_gpus(own)) for name, own in by_configuration(known).items()]
-    notes = tables.speedup.loc[tables.speedup["gpus"] > 1, "note"]
-    why = next((f"{note.capitalize()}." for note in notes if note not in ("", NO_TIME)), "")
-    add = "Add 1 and 2 to `grid.gpus`, with the same `grid.batch_sizes`."
-    return Answer(_weak_and_strong(tables), claims or [FASTER.missing(why or add)])
+    return Answer(_weak_and_strong(tables), claims)
 
 
 def _weak_and_strong(tables: StudyTables) -> str | None:
@@ -170,45 +164,15 @@ PARTS = {
     "idle_besides_share": "GPU idle",
     "exposed_share": "exposed messages",
     "waiting_share": "waits for ranks",
-    "loading_share": "data wait",
+    "loading_share": "exposed loading",
     "unknown_share": "not traced",
 }
 """Names of an epoch's parts, in order, by the column of utilization.csv that has their share."""
-NO_PEAK = (
-    "There is no trace of steps, or no sweep of messages of their sizes on a machine that ran them."
-)
-COMPUTED = ["utilization", "slower_share"]
-"""Columns of utilization.csv with the shares in which kernels compute."""
-COMPUTING = Hypothesis(
-    "Q3.1-computing",
-    "Kernels compute for most of an epoch on several GPUs.",
-    test="Time in which kernels compute, as a share of an epoch, by batch size. Supported: more "
-    "than half; refuted: less, also with all that is not traced.",
-    more="a trace",
-)
-BANDWIDTH = Hypothesis(
-    "Q3.2-bandwidth",
-    "Gradients reach at least half of the bandwidth of standalone all-reduces.",
-    test="Bytes of an epoch over the seconds of its messages in the trace, as a share of the rate "
-    "of standalone all-reduces of the same sizes on the same machine, on the most GPUs. Supported: "
-    "half or more; refuted: less.",
-)
 
 
 def parts(tables: StudyTables) -> Answer:
     """Return the answer to Q3.1: exposed messages, and an epoch's largest part, on several GPUs."""
-    table = tables.utilization[tables.utilization["gpus"] > 1]
-    known = measured(table, "waiting_share").dropna(subset="slower_share")
-    claims = [_computing(name, most_gpus(own)) for name, own in by_configuration(known).items()]
-    missing = COMPUTING.missing(
-        NO_TRACE if len(table) else "Add a number of 2 or more to `grid.gpus`."
-    )
-    return Answer(_largest(table), claims or [missing])
-
-
-def _largest(table: pd.DataFrame) -> str | None:
-    """Return a sentence per recipe and strategy: exposed messages, and an epoch's largest part."""
-    texts: list[str] = []
+    table, texts = tables.utilization[tables.utilization["gpus"] > 1], list[str]()
     for name, rows in by_configuration(table.dropna(subset="waiting_share")).items():
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
@@ -219,28 +183,17 @@ def _largest(table: pd.DataFrame) -> str | None:
         over = ", median over b" * (not texts)
         text = f"the largest part is {PARTS[most]} ({fmt.percent(median[most])}{over})"
         texts.append(f"With {name} {part}; {text}.")
-    return " ".join(texts[:3]) or None
-
-
-def _computing(name: str, shares: pd.DataFrame) -> Claim:
-    low = shares[COMPUTED].sum(axis=1)
-    known = shares.assign(low=low, high=low + shares["unknown_share"]).sort_values("batch_size")
-    cells, about = list(rows_of(known)), f"{name}, {fmt.gpus(shares['gpus'].max())}"
-    parts = [(cell, cell.low > HALF, cell.high < HALF) for cell in cells]
-    ends = (cells[0], *cells[1:][-1:])
-    texts = ", ".join(f"{fmt.percent(own.low)} with {batch(own)}" for own in ends)
-    return COMPUTING.claim(about, f"Kernels compute for {texts}.", parts=parts)
+    return Answer(" ".join(texts[:3]) or None)
 
 
 def bandwidth(tables: StudyTables) -> Answer:
     """Answer Q3.2: bandwidth of gradients as a share of the bandwidth of standalone all-reduces."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
     if known.empty:
-        add = NO_PEAK if len(tables.bandwidth) else "Add a number of 2 or more to `grid.gpus`."
         rates = measured(tables.bandwidth, "bandwidth_gb_per_s")["bandwidth_gb_per_s"]
         ends = " to ".join(fmt.significant(end) for end in (rates.min(), rates.max()))
         text = f"{ends} GB/s. Low values are waits: a message lasts until the slowest rank joins."
-        return Answer(None if rates.empty else text, [BANDWIDTH.missing(add)])
+        return Answer(None if rates.empty else text)
     one = next(rows_of(nearest(known[known["recipe"] == known["recipe"].iloc[-1]])))
     rate, peak = map(fmt.significant, (one.bandwidth_gb_per_s, one.peak_gb_per_s))
     text = f"In training, gradients of {label(one)} reach {rate} GB/s: "
@@ -252,16 +205,4 @@ def bandwidth(tables: StudyTables) -> Answer:
     worst, best = extremes(known, "utilization")
     shares = (f"{fmt.percent(row.utilization)} ({label(row)})" for row in (worst, best))
     text += f"Shares are {' to '.join(shares)}." * (len(known) > 1)
-    claims = [_bandwidth(name, own) for name, own in by_configuration(known).items()]
-    return Answer(text.rstrip(), claims)
-
-
-def _bandwidth(name: str, cells: pd.DataFrame) -> Claim:
-    about = f"{name}, {fmt.gpus(cells['gpus'].max())}"
-    worst, best = extremes(cells, "utilization")
-    text = f"{fmt.significant(best.bandwidth_gb_per_s)} of {fmt.significant(best.peak_gb_per_s)} "
-    text += f"GB/s ({fmt.percent(best.utilization)}) with {batch(best)}"
-    if worst.Index != best.Index:
-        text += f", {fmt.percent(worst.utilization)} with {batch(worst)}"
-    parts = [(cell, cell.utilization >= HALF, True) for cell in rows_of(cells)]
-    return BANDWIDTH.claim(about, f"{text}.", parts=parts)
+    return Answer(text.rstrip())

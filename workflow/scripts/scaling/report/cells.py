@@ -13,7 +13,6 @@ from scaling.claims.claim import label
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
-from scaling.registry.entries import SYNTHETIC
 from scaling.report.table import cell_id, named
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
@@ -30,16 +29,14 @@ FACTS = (
 
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
-    """Return one row per configuration; without accuracy if the images are random.
+    """Return one row per configuration, with columns of all tables.
 
     `other_seconds` is the start-up without compilation, if every row has such a run, or else that
     of first runs, which compile. `unsettled` is whether epoch times still changed at the end.
     """
-    learned = accuracy.compare_batches(tables)
-    parts = [learned if tables.manifest["source"] != SYNTHETIC.name else learned.iloc[:0]]
-    parts += [tables.utilization, tables.speedup, tables.costs, tables.provenance]
     found = tables.timing
-    for part in parts:
+    parts = [tables.utilization, tables.speedup, tables.costs, tables.provenance]
+    for part in [accuracy.compare_batches(tables), *parts]:
         new = part.columns.difference(found.columns)
         found = found.merge(part.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *new]], "left", CELL_KEYS)
     ran = found["status"] == "ok"

@@ -16,17 +16,18 @@ from scaling.report.table import Figure, cell_id, fill, of_cell, printed
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
+LARGER = "Try a larger batch"
 LIMITS = {
     "loading_share": "Use more loader workers, or keep images on the GPU",
-    "exposed_share": "Send fewer messages per image",
+    "exposed_share": LARGER,
     "waiting_share": "Give each rank cores of its own",
     "utilization": "Only faster GPUs or less work help",
-    "slower_share": "Use fewer and larger kernels",
-    "idle_besides_share": "Launch fewer kernels per image, as CUDA graphs do",
+    "slower_share": LARGER,
+    "idle_besides_share": LARGER,
 }
 """Advice to shorten an epoch, by the column of the largest share of the epoch."""
 SAVED = {
-    "data wait": ["loading_share"],
+    "exposed loading": ["loading_share"],
     "idle GPU": ["idle_besides_share"],
     "kernel time": ["utilization", "slower_share"],
 }
@@ -41,31 +42,24 @@ LEARNED = Markup("Q5 to Q7 and Part B do not depend on speed, and hold here. ")
 
 
 class Card(NamedTuple):
-    """A card at the top of the page; each of `bars` is (name, length, text)."""
+    """A card at the top of the page; each of `bars` is (name, length, text).
+
+    `result` is the card's sentence in the page's first paragraph.
+    """
 
     kind: str
     title: str
     headline: Markup
     text: Markup
     bars: Sequence[tuple[str, float, str]] = ()
+    result: Markup = Markup("")
 
 
-def lead(study: StudyTables, cells: pd.DataFrame) -> Markup:
+def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Markup:
     """Return the main results in bold, and a sentence that explains them; "" without results."""
     if on_cpu(study.provenance):
         return CPU.format(LEARNED if len(study.sampler) and len(study.quantization) else "")
-    found = list[Markup]()
-    for row in rows_of(from_the_lab(study).head(1)):
-        factor = _factor(from_the_lab(study)["factor"])
-        found.append(fill("On one GPU {} trains {} as fast as the lab’s way.", row.recipe, factor))
-    for row in _scaled(cells):
-        ends = f" ({fmt.span(row.speedup_low, row.speedup_high)})" * (row.speedup_low > 0)
-        fast = fill("{}{} as fast as one", printed(row, "speedup"), ends)
-        none = fill("no faster than one that these runs can show{}", ends)
-        verb = none if row.verdict in ("same", "unclear") else fast
-        found.append(
-            fill("{} train {} ({}, {}).", fmt.gpus(row.gpus), verb, row.recipe, batch(row))
-        )
+    found = [card.result for card in cards if card.result]
     for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even").tail(1)):
         words = "With an equal global batch {} GPUs finish first <a href=#gpus>from {} on</a>."
         found.append(fill(words, int(row.gpus), fmt.plural(row.break_even, "epoch")))
@@ -80,10 +74,10 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     return [*first, _how_sure(study, cells), *_to_do(study, cells)]
 
 
-def headline(study: StudyTables, cells: pd.DataFrame) -> str:
+def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> str:
     """Return ASCII lines for a terminal: cards, warnings, and configurations by status."""
-    lines = [lead(study, cells).striptags()] * on_cpu(study.provenance)
-    for card in cards(study, cells):
+    lines = [lead(study, cells, cards).striptags()] * on_cpu(study.provenance)
+    for card in cards:
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
         head = card.headline.replace("<br>", "; ").striptags()
         lines.append(f"{card.title}: {head}. {first}".removesuffix(". "))
@@ -125,7 +119,9 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
             text += fill(" Without data loading: {}.", _factor(found["training"]))
         text += _saved(pair.set_index("recipe"), row.recipe)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
-        made.append(Card("lab", title, fill("{} as fast", _factor(found["factor"])), text, bars))
+        factor = _factor(found["factor"])
+        result = fill("On one GPU {} trains {} as fast as the lab’s way.", row.recipe, factor)
+        made.append(Card("lab", title, fill("{} as fast", factor), text, bars, result))
     return made
 
 
@@ -151,38 +147,39 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
     return [Card("rate", f"Throughput, {best.unit} per second", head, text)]
 
 
-def _scaled(cells: pd.DataFrame) -> list[Any]:
-    """Return [the row] of the most efficient recipe and strategy, at the b nearest to 128."""
-    found = by_efficiency(cells)[:1]
-    return [next(rows_of(nearest(rows))) for _, rows in found]
-
-
 def _more_gpus(cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on speedup and accuracy of the most efficient recipe and strategy, or []."""
+    """Return [a card] on speedup and accuracy of the most efficient recipe and strategy, or [].
+
+    The card is of the batch size nearest to 128.
+    """
     found = []
-    for row in _scaled(cells):
+    for _, rows in by_efficiency(cells)[:1]:
+        row = next(rows_of(nearest(rows)))
         shown = printed(row, "speedup").detail
         text = fill("Batch {} per GPU ({}).", row.batch_size, shown)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)
         if one and pd.notna(row.test_accuracy):
-            ends = (printed(each, "test_accuracy") for each in (one, row))
+            reached = (printed(each, "test_accuracy") for each in (row, one))
             grown = " Accuracy with {} times the global batch: {}, not {}."
-            text += fill(grown, int(row.gpus), *reversed([*ends]))
+            text += fill(grown, int(row.gpus), *reached)
         # Epochs of a command may differ in their samples.
         rated = row.unit and pd.notna(row.images_per_second)
         name, unit = ("images_per_second", f"{row.unit}/s") if rated else ("epoch_seconds", "s")
-        times = rows_of(pair.dropna(subset=name))
         bars = [
             (fmt.gpus(own.gpus), getattr(own, name), f"{printed(own, name)} {unit}")
-            for own in times
+            for own in rows_of(pair.dropna(subset=name))
         ]
-        undecided = row.verdict in ("same", "unclear")
-        fast = fill("{} as fast", printed(row, "speedup"))
-        head = fill("no difference shown") if undecided else fast
+        ends = f" ({fmt.span(row.speedup_low, row.speedup_high)})" * (row.speedup_low > 0)
+        head = fill("{} as fast", printed(row, "speedup"))
+        verb = fill("{}{} as fast as one", printed(row, "speedup"), ends)
+        if row.verdict in ("same", "unclear"):
+            head = fill("no difference shown")
+            verb = fill("no faster than one that these runs can show{}", ends)
         title = f"{fmt.gpus(row.gpus)} instead of 1, {row.recipe}/{row.strategy}"
-        found.append(Card("gpus", title, head, text, bars))
+        result = fill("{} train {} ({}, {}).", fmt.gpus(row.gpus), verb, row.recipe, batch(row))
+        found.append(Card("gpus", title, head, text, bars, result))
     return found
 
 
@@ -219,25 +216,24 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     chosen: Any = best or fastest(cells)
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
-    text, advice = Markup(""), LIMITS.get(limit)
+    text, advice = Markup(""), LIMITS.get(limit, "")
     if advice:
         text = fill("{} of an epoch is {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
+    larger = cells[(cells["recipe"] == chosen.recipe) & (cells["strategy"] == chosen.strategy)]
+    larger = larger[(larger["gpus"] == chosen.gpus) & (larger["batch_size"] > chosen.batch_size)]
+    larger = larger[larger["epoch_seconds"] < chosen.epoch_seconds].nsmallest(1, "epoch_seconds")
+    for row in rows_of(larger) if advice == LARGER else ():
+        advice += f": {batch(row)} takes {fmt.seconds(row.epoch_seconds)} an epoch"
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
         return [card] * bool(advice)
-    text += fill(" {}.", advice) * bool(advice)
     words = "{} an epoch. No faster configuration is shown to be as accurate ({}, {})."
     seeds = fmt.plural(best.test_accuracy_count, "seed")
     values = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
     best_of = fill(words, *values)
     if pd.notna(length := pays_from(cells, best)):
         start, pays = printed(best, "other_seconds", fmt.seconds), fmt.plural(length, "epoch")
-        best_of += fill(
-            " Start-up ({}) included, it finishes before slower ones from {} on", start, pays
-        )
-        many = how_many_gpus(study, cells).query("break_even > 1")
-        same = many["gpus"] * many["batch_size"] == best.gpus * best.batch_size
-        for row in rows_of(many[same & (many["recipe"] == best.recipe)].tail(1)):
-            best_of += fill(", and before {} up to {}", label(row), int(row.break_even - 1))
-        best_of += Markup(".")
+        words = " Start-up ({}) included, it finishes before slower ones from {} on."
+        best_of += fill(words, start, pays)
+    text += fill(" {}.", advice) * bool(advice)
     return [Card("do", "What to do", head, best_of + " " + text)]

@@ -26,10 +26,14 @@ CLAIMS = View(
 
 
 class Question(NamedTuple):
-    """A question of the lab. Its `name` is a number, with which the names of its claims begin."""
+    """A question of the lab, its figures, and what to set in a study that does not answer it.
+
+    The ids of its claims begin with `name`.
+    """
 
     name: str
     title: str
+    add: str
     figures: str = ""
 
 
@@ -48,16 +52,41 @@ TERMS = [
     ("start-up", "seconds from a run’s start to its first epoch: imports, compilation, data"),
 ]
 """Terms used on the page, with their meaning."""
+SEEDS = "3 or more synchronization.seeds"
 QUESTIONS = [
-    Question("Q1", "How does an epoch’s time depend on the batch size, and why?", "epoch_time"),
-    Question("Q2", "How much faster are more GPUs? Weak or strong scaling?", "speedup"),
-    Question("Q3.1", "How much of the time is communication?", "communication"),
-    Question("Q3.2", "What bandwidth do gradients reach?", "bandwidth"),
-    Question("Q4", "What does a large batch cost, and what helps?", "learning remedies"),
-    Question("Q5", "What does set_epoch do?"),
-    Question("Q6", "What is communicated besides gradients?"),
-    Question("Q7", "Is exchanging gradients enough?"),
-    Question("B", "What does int8 quantization cost?", "quantization_histograms"),
+    Question(
+        "Q1",
+        "How does an epoch’s time depend on the batch size, and why?",
+        "1 in grid.gpus, and two or more grid.batch_sizes",
+        "epoch_time",
+    ),
+    Question(
+        "Q2",
+        "How much faster are more GPUs? Weak or strong scaling?",
+        "1 and 2 in grid.gpus, with the same grid.batch_sizes, on one machine",
+        "speedup",
+    ),
+    Question(
+        "Q3.1",
+        "How much of the time is communication?",
+        "2 or more in grid.gpus, and training.instrumented_iterations above 0",
+        "communication",
+    ),
+    Question("Q3.2", "What bandwidth do gradients reach?", "2 or more in grid.gpus", "bandwidth"),
+    Question(
+        "Q4",
+        "What does a large batch cost, and what helps?",
+        "2 or more in grid.gpus, or larger grid.batch_sizes; convergence.recipes",
+        "learning remedies",
+    ),
+    Question("Q5", "What does set_epoch do?", SEEDS),
+    Question(
+        "Q6", "What is communicated besides gradients?", f"{SEEDS}, and 2 or more in grid.gpus"
+    ),
+    Question("Q7", "Is exchanging gradients enough?", SEEDS),
+    Question(
+        "B", "What does int8 quantization cost?", "quantization.seeds", "quantization_histograms"
+    ),
 ]
 OF_COMMANDS = [
     ("test_accuracy", "which batch size learns as well", "epoch(…, test_accuracy=accuracy)"),
@@ -72,22 +101,21 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
     made = []
     for question in QUESTIONS:
         answer = findings.answers.get(question.name)
-        claims = [one for one in findings.claims if one.question.startswith(question.name)]
+        claims = [one for one in findings.claims if one.id.startswith(question.name)]
         shown = tables(PARTS[question.name], study, cells) if answer else []
         view = replace(CLAIMS, name=f"{question.name}-claims")
         expected = tables([view] * bool(claims), claims)
-        found = {"question": question, "answer": answer, "claims": claims}
-        made.append(found | {"tables": shown[:1], "more": expected + shown[1:]})
+        found = {"question": question, "answer": answer, "tables": shown[:1]}
+        made.append(found | {"more": expected + shown[1:]})
     return made
 
 
-def missing(cells: pd.DataFrame, questions: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def missing(cells: pd.DataFrame, findings: Findings) -> list[tuple[str, str]]:
     """Return pairs: what a study did not measure, and the setting or code that measures it."""
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
     return [
-        (f"{claim.question}: {one['question'].title}", claim.sentence.replace("`", ""))
-        for one in questions
-        for claim in one["claims"]
-        if claim.verdict == "not measured"
+        (f"{question.name}: {question.title}", question.add)
+        for question in QUESTIONS
+        if question.name not in findings.answers
     ]
