@@ -9,7 +9,7 @@ share no configuration.
 
 import re
 import sys
-from operator import attrgetter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,8 @@ from scaling.claims.claim import label
 from scaling.config import stored
 from scaling.core import command_line, files, grid
 from scaling.core import numbers as fmt
-from scaling.core.errors import UserError
-from scaling.report import page
+from scaling.core.errors import UserError, printable
 from scaling.report.provenance import machine, run_facts
-from scaling.report.quantities import define
-from scaling.report.table import Column, View
 from scaling.tables import ratios, schema
 from scaling.tables.noise import name_machines
 from scaling.tables.timing import Run, provenance, read_runs, timing
@@ -31,29 +28,9 @@ from scaling.tables.work import settle
 
 SLOWER, NOT_JUDGED = 2, 3
 """Exit statuses with `fail`: a configuration is slower, or cannot be judged."""
+JUDGED = ["slower", "unclear", "same", "faster"]
 UNTIMED = {"study", "parts", "convergence", "time_to_accuracy", "synchronization", "quantization"}
 """Configuration keys that do not affect times."""
-
-define(
-    compared=Column("recipe, strategy", text="{0.recipe} {0.strategy}".format, name="recipe"),
-    a_epoch_seconds=Column("A, s", fmt.significant),
-    b_epoch_seconds=Column("B, s", fmt.significant),
-    ratio=Column("A / B", text=lambda row: fmt.judged(row.ratio, row.low, row.high, row.scope)),
-    judged=Column("B is", name="verdict", detail=attrgetter("note")),
-)
-TABLES = [
-    View(
-        "cells",
-        "Seconds per epoch of A and B",
-        "compared gpus batch_size",
-        "a_epoch_seconds b_epoch_seconds ratio judged",
-        # A configuration without a time says why.
-        lambda found, _: found.assign(
-            status=found["a_status"].mask(found["a_status"] == "ok", found["b_status"])
-        ),
-    ),
-    View("apart", "What can affect time", "what", "A B", lambda _, facts: facts),
-]
 
 
 def read(name: str) -> tuple[Path, str, list[Run], dict[str, Any], dict[str, str]]:
@@ -101,32 +78,40 @@ def limit_of(text: str) -> float:
 
 
 def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
-    """Return the exit status, and a table of the configurations that both studies measured.
+    """Return the exit status, and `table` with the slowdown of B.
 
-    Column `slower` is the fraction by which B is slower, with the 95 % interval `slower_low` to
-    `slower_high`; `failed` is whether B is slower by more than `limit` and by more than noise.
+    `slower` is a fraction, with the 95 % interval `slower_low` to `slower_high`. `failed` is
+    whether B is slower by more than `limit` and by more than noise.
     """
-    both = table[~table["verdict"].isin(["only in A", "only in B"])].reset_index(drop=True)
     ends = {"slower": "ratio", "slower_low": "high", "slower_high": "low"}
-    both = both.assign(**{name: 1 / both[end].astype(float) - 1 for name, end in ends.items()})
-    both["judged"] = ~both["verdict"].isin(["", "no ratio"])
-    both["failed"] = (both["verdict"] == "slower") & (both["slower"] > limit)
-    if both["failed"].any():
-        return SLOWER, both
-    return (0 if len(both) and both["judged"].all() else NOT_JUDGED), both
+    rows = table.assign(**{name: 1 / table[end].astype(float) - 1 for name, end in ends.items()})
+    rows["judged"] = rows["verdict"].isin(JUDGED)
+    rows["failed"] = (rows["verdict"] == "slower") & (rows["slower"] > limit)
+    common = rows[~rows["verdict"].str.startswith("only")]
+    judged = len(common) and common["judged"].all()
+    return SLOWER if rows["failed"].any() else 0 if judged else NOT_JUDGED, rows
 
 
 def markdown(rows: pd.DataFrame) -> str:
-    """Return a Markdown table for a pull request, with one verdict per configuration."""
-    lines = ["| configuration | B is | 95 % | on |", "|---|---|---|---|"]
+    """Return a Markdown table with the verdict on each configuration."""
+    lines = []
     for row in schema.rows_of(rows):
+        sides = (row.a_epoch_seconds, row.a_status), (row.b_epoch_seconds, row.b_status)
+        times = [status if pd.isna(time) else fmt.significant(time) for time, status in sides]
         side, bold = "slower" if row.slower > 0 else "faster", "**" * row.failed
-        by = f"{bold}{row.verdict if row.judged else 'not judged'}{bold}"
         size = "" if pd.isna(row.slower) else f", {100 * abs(row.slower):.1f} % {side}"
         ends = f"{100 * row.slower_low:.1f} to {100 * row.slower_high:.1f} %"
         span = "" if pd.isna(row.low) else ends
-        lines.append(f"| {label(row)} | {by}{size} | {span} | {row.scope or row.note} |")
-    return "\n".join(lines) + "\n"
+        found = "not judged" if row.verdict in ("", "no ratio") else row.verdict
+        verdict = f"{bold}{found}{bold}{size}"
+        lines.append([label(row), *times, verdict, span, row.scope or row.note])
+    return _table("configuration, A (s), B (s), B is, 95 %, on", lines)
+
+
+def _table(heads: str, rows: Iterable[Iterable[str]]) -> str:
+    names = heads.split(", ")
+    lines = ([printable(" ".join(x.split())).replace("|", r"\|") for x in row] for row in rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in (names, ["---"] * len(names), *lines))
 
 
 def summary(found: pd.DataFrame) -> str:
@@ -139,10 +124,10 @@ def summary(found: pd.DataFrame) -> str:
 
 @command_line.script
 def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare")) -> None:
-    """Compare studies `a` and `b`: write a page and a table into `output`, and print a summary.
+    """Compare studies `a` and `b`: write a Markdown file and a CSV file, and print the result.
 
-    With `fail`, the largest slowdown that passes (`2%`), also print a line of Markdown for each
-    configuration, and write the verdicts to gate.md and gate.json.
+    `fail` is the largest slowdown that passes (`2%`). With it, the verdicts are also written to
+    gate.md and gate.json, and decide the exit status.
     """
     limit = limit_of(fail) if fail else 0.0
     folder, recipe, runs, commands, facts = read(a)
@@ -152,24 +137,19 @@ def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare"))
     name = f"{recipe} → {other_recipe}" if recipe and other_recipe else ""
     sides = timed(runs, commands, name), timed(other_runs, other_commands, name)
     found = ratios.match(*sides, pairs=folder == other)
+    status, rows = decide(found, limit)
+    title, text = f"{b} against {a}: {summary(found)}", markdown(rows)
     known = pd.DataFrame({"A": facts, "B": other_facts}).fillna("not set")
-    known = known[known["A"] != known["B"]].rename_axis("what").reset_index()
+    known = known[known["A"] != known["B"]].reset_index()
+    differing = _table("what can affect time, A, B", known.to_numpy(str).tolist())
     name = "-".join(re.sub(r"[^\w.]+", "-", side).strip("-.") for side in (a, b))
-    title, line, target = f"{b} against {a}", summary(found), output / f"{name}.html"
-    contents = {
-        "title": title,
-        "summary": line,
-        "tables": [one.make(found, known) for one in TABLES],
-    }
-    files.write_text(target, page.render(page.REPORT / "compare.html.j2", **contents))
+    files.write_text(output / f"{name}.md", f"{title}\n\n{text}\n{differing}")
     files.write_text(output / f"{name}.csv", schema.as_csv(found))
-    print(f"{title}: {line}\nThe page is {target.resolve().as_uri()}")
+    print(f"{title}\n\n{text}\nThis, and what can affect time, is in {output / name}.md")
     if not fail:
         return
-    status, rows = decide(found, limit)
-    text, values = markdown(rows), rows.astype(object).where(rows.notna(), None)
+    values = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    document = {"a": a, "b": b, "limit": limit, "status": status, "rows": values}
     files.write_text(output / "gate.md", text)
-    document = {"a": a, "b": b, "limit": limit, "status": status}
-    files.write_json(output / "gate.json", document | {"rows": values.to_dict("records")})
-    print(text, end="")
+    files.write_json(output / "gate.json", document)
     sys.exit(status)

@@ -9,7 +9,6 @@ import pytest
 import compare_studies
 from compare_studies import decide, markdown
 from examples import stored as examples_stored
-from examples.page import Page
 from examples.records import epoch, record, save
 from scaling.core.errors import UserError
 from scaling.core.grid import Cell
@@ -22,19 +21,21 @@ OPTIONS = {"command": "train", "unit": "samples", "samples": None}
 
 @pytest.fixture
 def compare(tmp_path, monkeypatch, capsys):
-    """Return a function that returns the page of two studies, and the terminal's output."""
+    """Return a function that returns the rows of two studies' file, and the terminal's output."""
     monkeypatch.chdir(Path(__file__).parents[3])
 
     def made(a, b):
         compare_studies.main(["--a", a, "--b", b, "--output", str(tmp_path)])
-        (path,) = tmp_path.glob("*.html")
-        return Page(path.read_text(encoding="utf-8")), capsys.readouterr().out
+        (path,) = tmp_path.glob("*.md")
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [line[2:-2].split(" | ") for line in lines if line[:3] not in ("", "| -")]
+        return {row[0]: row[1:] for row in rows}, capsys.readouterr().out
 
     return made
 
 
 def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
-    page, said = compare("h200-ladder", "h200x4")
+    rows, said = compare("h200-ladder", "h200x4")
     table = pd.read_csv(tmp_path / "h200-ladder-h200x4.csv").set_index(
         ["recipe", "gpus", "batch_size"]
     )
@@ -44,22 +45,20 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     assert one["b_epoch_seconds"] == pytest.approx(0.585, abs=1e-3)
     assert one["note"].startswith("no ratio: other code") and pd.isna(one["ratio"])
     assert "0 matched configurations: 2 no ratio, 12 only in A, 11 only in B" in said
-    last = page.rows("Seconds per epoch of A and B")[-1]
-    assert last[3] == "not in the grid" and last[-1] == "only in B"
-    differing = page.rows("What can affect time")
-    assert differing[0] == ["GPUs", "1 × NVIDIA H200", "4 × NVIDIA H200"]
-    assert ["grid.gpus", "[1]", "[1, 2, 4]"] in differing
-    assert all(row[1] != row[2] and not row[0].startswith("convergence") for row in differing)
+    assert rows["tuned/ddp, 4 × 8192"][:3] == ["not in the grid", "0.144", "only in B"]
+    assert rows["GPUs"] == ["1 × NVIDIA H200", "4 × NVIDIA H200"]
+    assert rows["grid.gpus"] == ["[1]", "[1, 2, 4]"]
+    differing = {name: row for name, row in rows.items() if len(row) == 2}
+    assert all(a != b and not name.startswith("convergence") for name, (a, b) in differing.items())
 
 
 def test_results_folder_is_a_study_too(compare, tmp_path):
     examples_stored.lay_out_finished(tmp_path / "mine")
     folder = tmp_path / "mine/results"
-    page, said = compare("h200-ladder", str(folder))
+    rows, said = compare("h200-ladder", str(folder))
     assert "0 matched configurations" in said
-    rows = page.rows("Seconds per epoch of A and B")
-    (row,) = [own for own in rows if own[:3] == ["plain", "1", "128"]]
-    assert row[3] == "8.02" and row[-1].startswith("no ratio no ratio: other code")
+    row = rows["plain, 1 × 128"]
+    assert row[0] == "8.02" and row[-1].startswith("no ratio: other code")
     (folder / "config.yaml").write_text("grid: 3")
     with pytest.raises(UserError, match=r"results/config.yaml: invalid configuration"):
         compare("h200-ladder", str(folder))
@@ -136,7 +135,7 @@ def test_pairs_find_one_percent():
 
 
 def test_gate_exits_with_its_status(tmp_path, capsys):
-    """Two recipes of one results folder give a page, Markdown and JSON."""
+    """Two recipes of one results folder give Markdown and JSON."""
     grid = {"recipes": ["old", "new"], "gpus": [1], "batch_sizes": [32], "repeats": 6}
     examples_stored.lay_out_finished(
         tmp_path,
@@ -153,4 +152,3 @@ def test_gate_exits_with_its_status(tmp_path, capsys):
     gate = json.loads((tmp_path / "gate.json").read_text())
     assert ended.value.code == gate["status"] == 2 and gate["rows"][0]["failed"]
     assert (tmp_path / "gate.md").read_text() in printed and "old → new" in printed
-    assert list(tmp_path.glob("*.html"))

@@ -1,7 +1,8 @@
-"""The model of noise: times at the average machine, ratios with intervals, and verdicts.
+"""Model the noise of times: times at the average machine, ratios with intervals, and verdicts.
 
-For each recipe and version of the measuring code, least squares fit ln(median of a run) as effects
-of configuration and machine. Runs of one recipe, strategy and number of GPUs share a variance.
+The logarithm of a run's median time is the effect of its configuration plus that of its machine.
+Least squares fit these effects for each recipe and version of the measuring code. All runs of one
+recipe, strategy and number of GPUs have the same variance.
 """
 
 import hashlib
@@ -30,14 +31,14 @@ OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope; a note without ratio."""
+"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, and why it is missing."""
 Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Set `machine` in each record's environment. Records that share a machine get the same name.
+    """Set `machine` in the environment of each record: equal names for a common machine.
 
-    All machines of a record share a name. Old records are compared by GPU UUIDs, or else hosts.
+    Old records have no name of their machine. They are compared by UUIDs of GPUs, or else by hosts.
     """
     environments = [record["environment"] for record in records]
     if not environments:
@@ -54,7 +55,10 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the connected component (a number) of each left node; edges are `left`–`right`."""
+    """Return the number of the connected component of each node `left`.
+
+    The edges of the graph are pairs of nodes, `left` and `right`.
+    """
     first = int(left.max()) + 1
     size = first + int(right.max()) + 1
     graph = coo_array((np.ones(len(left)), (left, first + right)), shape=(size, size))
@@ -62,10 +66,10 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 class Noise:
-    """The model of noise for column `quantity` of `runs`, a table with `keys`, machine and code.
+    """The model of noise for the column `quantity` of `runs`.
 
-    Of each configuration, only runs with its most frequent `code` count. If `apart`, each batch
-    size has a fit and a variance of its own, which all strategies share.
+    The columns `keys` of `runs` identify a configuration. Of each configuration, only runs with
+    the most frequent `code` count. If `apart`, the fit and the variance are of a batch size.
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class Noise:
         self._variance = squares @ self._kind / self._freedom
 
     def _at(self, cells: pd.DataFrame) -> NDArray[Any]:
-        """Return each row's position in the model; -1 if the model has no value for it."""
+        """Return the position of each row in the model; -1 if it is not there."""
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
@@ -121,7 +125,10 @@ class Noise:
         return weights @ self._logs, np.sqrt(whole), np.where(whole > 0, freedom, math.inf)
 
     def times(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """Return times at the average machine, 95 % intervals, numbers of runs and machines."""
+        """Return the time of each row at the average machine.
+
+        Columns are `value`, 95 % interval, number of runs, and number of machines.
+        """
         table = pd.DataFrame(index=self._cells, columns=["value", *ENDS, "runs", "machines"])
         if len(table):
             log, error, freedom = self._of(self._weights)
@@ -151,13 +158,13 @@ class Noise:
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
     ) -> pd.DataFrame:
-        """Return the ratios `factor` · `one` / `other` row by row, with columns `RATIO`."""
+        """Return the ratio `factor` · `one` / `other` of each row, in the columns `RATIO`."""
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = map(self._ratio, self._at(one), self._at(other), more)
         return pd.DataFrame(rows, one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
-        """Return a row of `ratios` for two positions in the model; `more` is ln(factor)."""
+        """Return the row of `ratios` for two positions; `more` is the logarithm of `factor`."""
         note = ""
         if min(one, other) < 0:
             note = NO_TIME
@@ -192,11 +199,11 @@ def scope(runs: int, machines: int, unknown: bool) -> str:
 
 
 def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, float]:
-    """Return the verdict on a ratio with logarithm `log`, and how many runs to add if `unclear`.
+    """Return the verdict on a ratio, and how many runs to add if it is `unclear`.
 
-    `faster` or `slower`: the 95 % interval excludes 1. `same`: the 90 % interval is within 1 ±
-    `SAME`. Otherwise `unclear`, or "" if the standard error is NaN. More runs of each configuration
-    shorten the interval and add degrees of freedom.
+    `log` is the logarithm of the ratio, `error` its standard error. The verdict is `faster` or
+    `slower` if the 95 % interval excludes 1; `same` if the 90 % interval is within 1 ± `SAME`; ""
+    if the error is NaN. More runs shorten the interval and add degrees of freedom.
     """
     if math.isnan(error):
         return "", math.nan
@@ -212,7 +219,6 @@ def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, f
 
 
 def _judged(log: float, error: float, freedom: float) -> str:
-    """Return the verdict on a ratio, given its logarithm, standard error and degrees of freedom."""
     if abs(log) > _reach(freedom) * error:
         return "faster" if log > 0 else "slower"
     same = _reach(freedom, 2 * CONFIDENCE - 1) * error < math.log1p(SAME) - abs(log)

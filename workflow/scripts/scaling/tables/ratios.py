@@ -1,4 +1,4 @@
-"""Speedups, and ratios of the times of two studies, with intervals from the noise model."""
+"""Compute speedups, and ratios of the times of two studies, with intervals of the noise model."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ from scaling.tables.timing import TIMES, of_times
 from scaling.tables.work import factor
 
 UNLIKE = "no ratio: one GPU ran with"
-"""Beginning of a row's note if its baseline, on one GPU, ran with other options."""
+"""Beginning of the note on a row whose baseline, on one GPU, ran with other options."""
 OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
 NO_PAIR = "no ratio: no two runs of one seed and repeat"
 VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "only in B"]
 
 
 def speedup(tables: StudyTables) -> pd.DataFrame:
-    """Return each configuration's speedups T(1,b) / T(N,b), of epoch time and of training time.
+    """Return the speedups T(1,b) / T(N,b) of each configuration, of epoch and of training time.
 
-    `efficiency` is speedup / N; `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). A `note` says
-    why there is no ratio, or that only strong scaling needs the configuration.
+    `efficiency` is speedup / N; `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why
+    a ratio is missing, or that the study has the configuration for strong scaling alone.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -57,7 +57,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
-    """Return the options that a row's baseline on one GPU enables, but the row does not."""
+    """Return the options that the baseline of a row enables and the row does not."""
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)
@@ -66,10 +66,10 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 
 
 def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
-    """Return two studies' times joined by configuration, in columns a_… and b_…, slowest b first.
+    """Return the times of two studies by configuration, in columns a_… and b_…, slowest b first.
 
-    `ratio` is time a / time b, by the model of noise or, if `pairs`, from pairs of runs with equal
-    seed and repeat. `verdict` says whether b is faster. Configurations without time are left out.
+    `ratio` is time a / time b. If `pairs`, it is of pairs of runs with equal seed and repeat.
+    `verdict` says whether b is faster. Configurations without a time are left out.
     """
     ran = pd.concat([a.provenance.assign(side="a"), b.provenance.assign(side="b")])
     noise = Noise(ran, TIMES[0], [*CELL_KEYS, "side"])
@@ -97,7 +97,7 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
 
 
 def _sided(study: StudyTables, side: str) -> pd.DataFrame:
-    """Return each configuration's status, counts, unit and model, in columns `{side}_…`."""
+    """Return status, counts, unit and model of each configuration, in columns `{side}_…`."""
     table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
     ran = study.provenance.astype({"model": object}).fillna({"model": ""})
     models = ran.groupby(CELL_KEYS)["model"].max()
@@ -105,9 +105,9 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 
 
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
-    """Return the ratios `one` / `other`, computed from pairs of runs with equal seed and repeat.
+    """Return the ratios `one` / `other` of pairs of runs with equal seed and repeat.
 
-    Here the model of noise fits each configuration alone, with effects of pairs, not of machines.
+    The model of noise then fits each configuration alone. A pair takes the place of a machine.
     """
     timed = ran[ran["epoch_seconds"] > 0]
     pairs = timed[timed.groupby(RUN_KEYS)["side"].transform("nunique") == 2]

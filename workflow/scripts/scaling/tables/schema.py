@@ -1,4 +1,4 @@
-"""All tables: their columns, types and kinds of records, and how they are read and written."""
+"""List all tables with their columns, and read and write them as CSV."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -94,19 +94,21 @@ COLUMNS: dict[str, dict[str, str]] = {
             accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
 }
-"""Columns of all tables, by kind of records. `name` is a number, `name:type` a text or a boolean.
+"""Columns of each table, by kind of records; `runs` includes the records of machines.
 
-`name:interval` is a number with `name_low` and `name_high`, `name:range` a number with `name_min`
-and `name_max`. The kind `runs` includes machine records.
+`name` is a number, `name:text` a text, `name:truth` a boolean. `name:interval` means three numbers
+(`name`, `name_low`, `name_high`), as does `name:range` (`name`, `name_min`, `name_max`).
 """
 ENDS = {"interval": ("", "_low", "_high"), "range": ("", "_min", "_max")}
 
 FORMULA = r"^'*[=+\-@\t\r]"
+"""Matches a text that a spreadsheet would evaluate, even behind apostrophes."""
 QUOTED = r"^'(?='*[=+\-@\t\r])"
+"""Matches the apostrophe that `as_csv` puts before such a text."""
 
 
 class Table(NamedTuple):
-    """A table: its path below the folder `tables`, its kind of records, and its columns' types."""
+    """A table's path below the folder `tables`, its kind of records, and its columns' types."""
 
     file: str
     records: str
@@ -116,7 +118,7 @@ class Table(NamedTuple):
         return [column for column, kind in self.types.items() if kind == wanted]
 
     def path(self, tables: Path, study: str) -> Path:
-        """Return the path of the CSV file, in `tables` or in the study's folder below it."""
+        """Return the path of the CSV file below the folder `tables`."""
         return tables / f"{self.file.format(study=study)}.csv"
 
 
@@ -130,13 +132,13 @@ TABLES = {
     for records, tables in COLUMNS.items()
     for file, text in tables.items()
 }
-"""All tables by name. `read` fills missing text with "", booleans with False, numbers with NaN."""
+"""All tables by name."""
 
 
 class StudyFiles:
     """Paths of a study's tables, and of its records below `folder`.
 
-    If the study is stored or partial, only existing records have paths.
+    Records of a stored or partial study that do not exist are left out.
     """
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
@@ -146,7 +148,7 @@ class StudyFiles:
             kind: [str(path) for path in map(of, paths) if path.exists() or not partial]
             for kind, paths in stored.records(config).items()
         }
-        """Paths of records by kind. A kind without records has no tables."""
+        """Paths of records by kind."""
 
     def tables(self, names: Iterable[str] = TABLES) -> list[str]:
         """Return the paths of those tables in `names` for which the study has records."""
@@ -155,15 +157,15 @@ class StudyFiles:
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
-    """Return `rows` with exactly the columns of table `name`; rows on one GPU have strategy ""."""
+    """Return `rows` with exactly the columns of table `name`; on one GPU, the strategy is ""."""
     table = pd.DataFrame(rows, columns=[*TABLES[name].types])
-    if "strategy" in table:  # One GPU has none.
+    if "strategy" in table:
         table["strategy"] = table["strategy"].mask(table["gpus"] == 1, "")
     return table
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return table `name` with `rows`, sorted by configuration, seed, repeat, epoch if present.
+    """Return table `name` with `rows`, sorted by configuration, seed, repeat and epoch.
 
     Recipes keep the order of their first rows.
     """
@@ -175,7 +177,10 @@ def arrange(name: str, rows: Any) -> pd.DataFrame:
 
 
 def read(name: str, path: Path) -> pd.DataFrame:
-    """Return the table `name` from the CSV file `path`; UserError if the file is not that table."""
+    """Return the table `name` from the CSV file `path`; UserError if the file is not that table.
+
+    A missing text becomes "", a missing boolean False, a missing number NaN.
+    """
     kind = TABLES[name]
     text, truth = kind.of_type("text"), kind.of_type("truth")
     types: Any = dict.fromkeys(text, str)
@@ -209,7 +214,7 @@ def write(frames: Mapping[str, pd.DataFrame], tables: Path, study: str = "") -> 
 
 @dataclass(frozen=True)
 class StudyTables:
-    """All tables of a study, as attributes by name. A table without records is empty."""
+    """All tables of a study, as attributes. A table that the study lacks has no rows."""
 
     study: str
     found: Mapping[str, pd.DataFrame]
@@ -230,18 +235,21 @@ def read_study(study: str, paths: Iterable[Path], manifest: Path | None = None) 
 
 
 def on_cpu(provenance: pd.DataFrame) -> bool:
-    """Return whether all runs used a CPU, where "GPU" means a process."""
+    """Return whether all runs used a CPU. A "GPU" of such a study is a process."""
     devices = provenance.loc[provenance["status"] != "missing", "device"]
     return set(devices) == {"cpu"}
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
-    """Return an iterator over the rows of `table`; columns are attributes of a row."""
+    """Return an iterator over the rows of `table`, whose attributes are the columns."""
     return table.itertuples()
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return rows by configuration, such as `tuned/ddp`, with the recipe's rows on one GPU."""
+    """Return the rows of each recipe and strategy, by name (`tuned/ddp`).
+
+    The recipe's rows on one GPU are among the rows of each strategy.
+    """
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
         for strategy in [one for one in rows["strategy"].unique() if one] or [""]:

@@ -1,4 +1,4 @@
-"""Samples per epoch of a user's command, and warnings about its runs."""
+"""Count the samples per epoch of a user's command, and warn about doubtful runs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,22 +10,22 @@ from scaling.core.grid import CELL_KEYS
 from scaling.tables.timing import Run
 
 IMPORTS_SECONDS = 2.0
-"""A run that takes fewer seconds can hardly have imported PyTorch."""
+"""Time that importing PyTorch takes at least."""
 ALIKE = 0.02
-"""Two numbers of samples count as equal if they differ by at most this fraction."""
+"""Maximum relative difference of two numbers of samples that count as equal."""
 WHOLE = "no epoch was printed: the whole run counts as one, start-up included"
 PRINTED = ["iterations", "samples"]
-"""Columns of a command's epochs that are known only if the command printed them."""
+"""Columns that are known only if the command printed them."""
 Findings = list[dict[str, Any]]
 
 
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with units and samples of the commands in `recipes`, and warnings.
+    """Return `timing` with the units and samples of the commands in `recipes`, and all warnings.
 
-    Samples become those of all ranks. If a recipe's key `samples` is not set, and N GPUs print 1/N
-    of the samples of one GPU, the numbers count as one rank's. What a command did not print is NaN.
+    Samples are summed over ranks. A command may print those of one rank: the recipe's key `samples`
+    says so, or N GPUs print 1/N of the samples of one GPU. Values that were not printed are NaN.
     """
     units = timing["recipe"].map({name: one["unit"] for name, one in recipes.items()})
     table, counts = timing.assign(unit=units.fillna(""), whole=False), timing[PRINTED]
@@ -53,13 +53,12 @@ def settle(
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return the ratio of samples, `other` / `one`; 1 if times are compared, not rates."""
+    """Return the ratio of samples, `other` / `one` (prefixes), of commands; 1 for other recipes."""
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 
 
 def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
-    """Yield warnings about the runs of one configuration."""
     if whole and row["status"] == "ok":
         short = row["epoch_seconds"] < IMPORTS_SECONDS
         yield WHOLE + (", and it is shorter than imports take: did it train?" if short else "")
@@ -69,7 +68,7 @@ def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
 
 
 def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str]:
-    """Yield a warning if samples or times on several GPUs do not fit those on one (`base`)."""
+    """Yield a warning if samples or times on several GPUs do not fit those on one GPU (`base`)."""
     on, more = fmt.gpus(row["gpus"]), row["samples"] / base["samples"]
     numbers = f"{row['samples']:,.0f} samples an epoch on {on} and {base['samples']:,.0f} on 1 GPU"
     if pd.isna(more):
@@ -89,7 +88,7 @@ def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str
 
 
 def _shared_files(runs: list[Run]) -> Findings:
-    """Return a warning for each run that used files which an earlier run wrote."""
+    """Return a warning for each run that read or wrote files of an earlier run."""
     done = [record for _, record in runs if record and "written" in record["training"]]
     findings, written = Findings(), set[str]()
     for record in sorted(done, key=lambda one: one["environment"]["started"]):
