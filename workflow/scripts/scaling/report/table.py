@@ -102,11 +102,18 @@ class Column:
         return replace(shown, detail=detail, flags=flags, link=self.link(row))
 
     def _ends(self, row: Any) -> str:
-        """Return the interval of the value, or its range, as text `0.341–0.352`; "" if unknown."""
+        """Return the interval of the value, or its range, as text `0.341–0.352`; "" if unknown.
+
+        If both ends print alike, the text is half its length relative to the value: `± 0.03 %`.
+        """
         for names in (("low", "high"), ("min", "max")):
             low, high = (getattr(row, f"{self.name}_{end}", None) for end in names)
-            if pd.notna(low) and pd.notna(high) and low != high:
-                return f"{self.write(low).rstrip('× %')}–{self.write(high).rstrip('×')}"
+            if pd.isna(low) or pd.isna(high) or low == high:
+                continue
+            first, last = self.write(low), self.write(high)
+            if first == last and not last.endswith("%"):
+                return f"± {fmt.significant(50 * (high - low) / getattr(row, self.name), 1)} %"
+            return f"{first.rstrip('× %')}–{last.rstrip('×')}"
         return ""
 
 
