@@ -55,7 +55,7 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
 
 @contextmanager
 def step():
-    """Time the training step in the `with` block. On a GPU, CUDA events time it without waiting."""
+    """Time the training step in the `with` block. On a GPU, CUDA events do this without a wait."""
     torch = _gpu()
     if torch:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -70,7 +70,7 @@ def step():
 
 
 def data_wait(batches):
-    """Yield the items of `batches`. If `step` is used, `epoch` prints the seconds of waiting."""
+    """Yield each item of `batches`. If `step` is used, `epoch` prints the total wait (s)."""
     global _waited
     batches, nothing = iter(batches), object()
     while True:
@@ -97,7 +97,7 @@ def _rank():
 
 
 def _print(line):
-    """Print a line feed, which ends a progress bar's line, and `line` as JSON, in one write."""
+    """Write a line feed, which ends a progress bar's line, then `line` as JSON, in one call."""
     global _introduced
     text = ""
     if not _introduced and _rank() == 0:
