@@ -1,4 +1,4 @@
-"""A ResNet-18 whose batch norms, residual additions and ReLUs are computed by few Triton kernels.
+"""A ResNet-18 in which few Triton kernels compute batch norms, residual additions and ReLUs.
 
 The forward pass reads each activation twice: first for the sums that give mean and variance, then
 to normalize. The backward pass reads each gradient twice, too. The mask of a ReLU is not stored,
@@ -31,7 +31,7 @@ class FusedNorm(NamedTuple):
     """Batch norm in training mode, fused with the residual addition and the ReLU that follow it.
 
     `sums` is float32 [SUMS · channels]. Set it to 0 before the forward pass. The backward pass
-    writes the gradients of the norm's weight and bias to it.
+    writes the gradients of the norm's weight and bias to `sums`.
     """
 
     norm: nn.BatchNorm2d
@@ -145,8 +145,8 @@ class _Launch:
 def stem_convolution(images: Tensor, weight: Tensor) -> Tensor:
     """Return `conv2d(images, weight, padding=1)` in channels-last order, in the dtype of `weight`.
 
-    `images` is [n, 3, height, width] and gets no gradient. `weight` is [channels, 3, 3, 3]. The
-    result is a matrix product, because a convolution of 3 channels leaves tensor cores idle.
+    `images` is [n, 3, height, width] and gets no gradient. `weight` is [channels, 3, 3, 3]. A
+    matrix product is used, because a convolution of 3 channels leaves tensor cores idle.
     """
     count, _, height, width = images.shape
     images = images.contiguous(memory_format=torch.channels_last)
@@ -186,10 +186,10 @@ class _Convolution(torch.autograd.Function):
 class FusedResNet(nn.Module):
     """A module that computes `model` in training mode, on a GPU, in channels-last order.
 
-    The parameters and running statistics are those of `model`; its num_batches_tracked are not
-    updated. Each forward pass overwrites the gradients of the batch norms, so read these between
-    the backward pass and the next forward pass. If `compiled`, torch.compile compiles the head. The
-    weight gradients of convolutions are computed on the CUDA stream `aside`.
+    It uses the parameters and running statistics of `model`, but does not update
+    num_batches_tracked. Each forward pass overwrites the gradients of the batch norms, so read
+    these between the backward pass and the next forward pass. If `compiled`, torch.compile compiles
+    the head. The weight gradients of convolutions are computed on the CUDA stream `aside`.
     """
 
     def __init__(self, model: ResNet18, compiled: bool, aside: SideStream) -> None:

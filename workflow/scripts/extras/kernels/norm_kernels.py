@@ -45,7 +45,7 @@ class Norm(NamedTuple):
 
 
 def recorded(kernel):
-    """Make profilers record the launches and tensor arguments of `kernel`, and return it."""
+    """Make profilers record the launches and tensor arguments of `kernel`; return `kernel`."""
     run, name = kernel.run, f"triton_{kernel.fn.__name__}"
 
     def recording(*arguments, **options):
@@ -186,8 +186,8 @@ def sum_gradients(
     """Add the sums over rows of g and of g · x̂ to `norm.sums`.
 
     The gradient with respect to the output of ReLU is `dy + other_dy` if TWO, else `dy`. Also write
-    g if TWO or if ADDED (a residual was added). If NORMALIZED, also add the sums of the residual's
-    norm, in which x is the residual, to `residual_norm.sums`.
+    g if TWO or if ADDED (a residual was added). If NORMALIZED, also add the same two sums, with the
+    residual as x, to `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -267,7 +267,7 @@ def gradient_of_values(
 
 @triton.jit
 def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return a tile of the gradient with respect to x. `gradient` is with respect to norm(x)."""
+    """Return a tile of the gradient with respect to x, from `gradient` with respect to norm(x)."""
     mean, _, inverse, scale, _ = _affine(norm, rows, eps, CHANNELS, COLUMNS)
     channel = _channel(COLUMNS)
     plain = tl.load(norm.sums + 2 * CHANNELS + channel) / rows
@@ -281,7 +281,7 @@ def _before_norm(gradient, value, norm, rows, eps, CHANNELS: constexpr, COLUMNS:
 def gather_patches(images, patches, positions, height, width, ROWS: constexpr, COLUMNS: constexpr):
     """Write to `patches` the im2col matrix of `images` for a 3×3 convolution with padding 1.
 
-    The matrix has one row per pixel: the 3×3 pixels around it with 3 channels, then zeros.
+    A row has the 27 values of the 3×3 pixels around one pixel, then zeros.
     """
     position = (tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64))[:, None]
     column = tl.arange(0, COLUMNS)[None, :]
