@@ -23,7 +23,7 @@ class Images:
     """Images and labels of one split, with the constants that normalize the images.
 
     `pixels` is uint8 [n, 32, 32, 3], and `labels` is int64 [n]. `mean` and `std`, both [3], are
-    those of the training images after scaling to [0, 1]. Batches are returned on `device`.
+    statistics of the training images after scaling to [0, 1]. Batches are returned on `device`.
     """
 
     pixels: np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ class Images:
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return `count` different random images (0: all), in order. UserError if `count` > n."""
+        """Return `count` random images (0: all) in order, none twice. UserError if too many."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(

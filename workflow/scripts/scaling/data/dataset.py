@@ -1,4 +1,4 @@
-"""The class of all datasets, its file format (.npz), and its summary (a manifest in JSON)."""
+"""The dataset class, its file format (.npz), and its manifest (a summary in JSON)."""
 
 import hashlib
 import json
@@ -87,7 +87,7 @@ def save(dataset: ImageDataset, path: Path) -> None:
 
 
 def load(path: Path) -> ImageDataset:
-    """Return the dataset in the .npz file `path`; UserError if it is missing or damaged."""
+    """Return the dataset in the .npz file `path`; UserError if the file is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             read = {name: arrays[name] for name in SAVED}

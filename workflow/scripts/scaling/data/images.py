@@ -15,11 +15,11 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""Limits of an unpacked archive: MOST_BYTES bytes or, if more, MOST_TIMES the archive's size."""
+"""Limits of an archive's unpacked size: MOST_BYTES or, if more, MOST_TIMES the archive's size."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the dataset at `request.path`, and a text about its origin and resized images.
+    """Return the dataset at `request.path`, and a text: origin, and number of resized images.
 
     Classes are the sorted folder names. Images are sorted by file name, then by class: if the files
     of each class are numbered, classes alternate. Images of another size are resized bilinearly.
@@ -43,7 +43,7 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _unpack(path: Path, folder: str) -> None:
-    """Unpack `path` to `folder`. UserError if damaged, too large, or with paths outside of it."""
+    """Unpack `path` to `folder`. UserError if it is damaged, too large, or writes elsewhere."""
     most = max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     try:
         with tarfile.open(path) as archive:
