@@ -86,7 +86,7 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
 def _measure(
     sweep: Sweep, rank: Rank, kind: str, message_bytes: int
 ) -> tuple[list[float], list[float], bool]:
-    """Return seconds per message and start skew of each repeat, and whether all sums are right.
+    """Return seconds per message and start skew of each repeat, and whether all results are right.
 
     `run` defines the seconds and the start skew. The message is an all-reduce, unless `kind` is
     `broadcast` or `reduce`. On GPUs, a CUDA graph launches all messages of a repeat, because a

@@ -19,13 +19,13 @@ KINDS = {"allreduce_": "all_reduce", "_reduce_scatter_base_": "reduce_scatter"}
 KINDS |= dict.fromkeys(("allgather_", "_allgather_base_"), "all_gather")
 """Maps names of c10d operators to names of collectives. Other operators keep their names."""
 SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
-"""Argument names of c10d operators under which this rank passes the tensors that it sends."""
+"""Names of the arguments of c10d operators that hold the sent tensors."""
 
 
 class Messages(TorchDispatchMode):
-    """Messages that this process sends while `phase` is not None: `rows` has one row per message.
+    """Recorder of messages. `rows` has one row per message, sent while `phase` was not None.
 
-    As a context manager, it records all collectives that PyTorch dispatches, also those of DDP.
+    In a `with` block, it records all collectives that PyTorch dispatches, also those of DDP.
     """
 
     def __init__(self) -> None:

@@ -38,9 +38,9 @@ def start(options: Probe, folder: Path) -> None:
 def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (see `Peak`) for each precision and matrix size, and for each copy.
 
-    A matrix product of state `sprint` is timed after a rest. For state `sustained`, the fastest
-    size of a precision is repeated for `sustained_seconds`, then until times are steady, but for at
-    most 3 · `sustained_seconds`; the last times count. With 0 seconds, no row is `sustained`.
+    A matrix product in state `sprint` is timed after a rest. In state `sustained`, the fastest size
+    of a precision runs for `sustained_seconds`, then until its times are steady, but for at most 3
+    · `sustained_seconds`. The row has the last times. With 0 seconds, there is no such row.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":

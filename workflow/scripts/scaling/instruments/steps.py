@@ -28,8 +28,8 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
-"""Whether each block of steps exchanges gradients, in the order of blocks. With this order, a
-steady slowdown, as at the power limit, does not change the difference between the two medians."""
+"""Whether each block of steps exchanges gradients, in the order of blocks. In this order, a steady
+slowdown, as at the power limit, does not change the difference of the two kinds' medians."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
@@ -42,8 +42,7 @@ Spans = dict[KernelClass, list[Span]]
 """Spans of a device's kernels by class. Copies and fills count as kernels. On a CPU, operators
 count as kernels. The class is `other` if the launching operator is unknown."""
 Messages = dict[tuple[str, int], Span]
-"""Spans of a device's communication kernels. The key (kernel name, n) is the n-th kernel of this
-name."""
+"""Spans of a device's communication kernels. Key (name, n) is for the n-th kernel of this name."""
 Event = dict[str, Any]
 """One event of a trace in Chrome's JSON format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
@@ -119,9 +118,10 @@ def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str
 def busy_times(spans: Spans) -> dict[str, Any]:
     """Return busy seconds of a device, in total and for each kernel class.
 
-    `running_seconds` is the time in which kernels of a class run. `seconds` is the part in which no
-    kernel of an earlier class runs, in the order of `KernelClass`. The `seconds` of all classes add
-    up to `busy_seconds`, and without `communication`, the last class, to `compute_seconds`.
+    Classes have the order of `KernelClass`. `running_seconds` is the time in which kernels of a
+    class run. `seconds` is the part of it in which no kernel of an earlier class runs. All
+    `seconds` add up to `busy_seconds`; those without `communication`, the last class, to
+    `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -142,10 +142,10 @@ def communication(
 ) -> dict[str, Any]:
     """Return the seconds of communication on the device that communicates longest.
 
-    `devices` and `messages` are this rank's, by device; `everyone` lists the messages of all
-    devices of all ranks. A message takes as long as on its fastest device, which joins last and
-    does not wait. `start_skew_seconds` is the time for which the returned device waits. If there is
-    no communication, the result has a `note` instead.
+    `devices` and `messages` are this rank's, by device. `everyone` lists the messages of all
+    devices of all ranks. The shortest duration of a message on any device counts, because the
+    device that joins last does not wait. `start_skew_seconds` is the time for which the returned
+    device waits. If there is no communication, the result has a `note` instead.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -178,7 +178,7 @@ def record(
     """Trace at most `limit` steps; return kernels by device, messages by device, and the result.
 
     A kernel whose name shows that it communicates is a message. `known` gives the class of the
-    other kernels. On GPUs, the first message is left out: it is a barrier until all ranks trace.
+    other kernels. On GPUs, the first message is left out, which waits until all ranks trace.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
