@@ -55,7 +55,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
     """Yield the batch size and a description of each forward pass in the study's runs.
 
-    `images` is the number of training images (None: unknown), which determines the last batch.
+    The size of the last batch depends on `images`, the number of training images (None: unknown).
     """
     full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]

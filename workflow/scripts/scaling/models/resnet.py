@@ -68,7 +68,7 @@ class ResNet18(nn.Module):
     def parts(self) -> list[nn.Module]:
         """Return the model as three consecutive modules, with 6, 19 and 75 % of the parameters.
 
-        They are: stem, stages 1 and 2; stage 3; stage 4 and head.
+        They contain stem, stages 1 and 2; stage 3; and stage 4 and head.
         """
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]
