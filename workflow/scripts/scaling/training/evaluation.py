@@ -60,9 +60,9 @@ def count_flops(
 ) -> int:
     """Return the floating-point operations per image of one training step of `model`.
 
-    Convolutions and matrix products of the forward and backward pass count, except for the gradient
-    of the images. A multiply-add counts as two operations. A copy of the model runs on the meta
-    device, or on a CPU if the model needs values of tensors.
+    Convolutions and matrix products of the forward and backward pass are counted, except for the
+    gradient with respect to the images. A multiply-add is two operations. A copy of the model runs
+    on the meta device, or on a CPU if the model needs values of tensors.
     """
     copied = copy.deepcopy(model).to(device)
     try:

@@ -33,9 +33,9 @@ class FlatSGD(Wrapped):
 
     The parameters of `model` become views of one flat float32 array. `self.model` runs the forward
     and backward passes. Without `working_dtype`, it is `model`. With `working_dtype`, it is a copy
-    of this dtype that shares the norms of `model`, which stay float32. With several `ranks`, the
-    flat array of gradients also has this dtype. Learning rates are tensors, so that they can change
-    between replays of a captured step.
+    of this dtype that shares the normalization layers of `model`, which stay float32. With several
+    `ranks`, the flat array of gradients also has this dtype. Learning rates are tensors, so that
+    they can change between replays of a captured step.
 
     LARS follows You et al. 2017 (arXiv:1708.03888, algorithm 1), with one trust ratio per parameter
     tensor. The ratio is 1 for vectors, as in MLPerf's reference. It is also 1 for tensors whose
@@ -216,7 +216,7 @@ class FlatSGD(Wrapped):
         return moved
 
     def _matrices(self, flat: Tensor) -> list[Tensor]:
-        """Return a matrix [len(p), p[0].numel()] per parameter p, as a view of p in `flat`."""
+        """Return each parameter p in `flat` as a matrix view [len(p), p[0].numel()] of `flat`."""
         views = views_of(flat, self._parameters)
         return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
@@ -231,7 +231,7 @@ class FlatSGD(Wrapped):
 
 
 class FlatShards(FlatSGD):
-    """Strategy `zero1`: each rank updates one part of the flat array, and stores only its momenta.
+    """Strategy `zero1`: each rank updates one part of the flat array, and has this part's momenta.
 
     All parts have the same size. A reduce-scatter gives each rank the summed gradients of its part.
     After the update, an all-gather sends the weights to all ranks. This is stage 1 of ZeRO

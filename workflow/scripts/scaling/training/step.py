@@ -25,9 +25,9 @@ Batch = tuple[Tensor, Tensor]
 class Step:
     """A training step on one batch: forward passes, backward passes, and one update of the weights.
 
-    The batch is split into `micro_batches` parts. Part r of n has images r, r + n, r + 2n …, as
-    rank r of n ranks would have. `replica` averages gradients over ranks and updates the weights.
-    Only `label_smoothing` of `rule` matters here. `loss_sum` and `correct` are sums over all images
+    The batch is split into `micro_batches` parts. Part r of n has images r, r + n, r + 2n …, like
+    rank r of n ranks. `replica` averages gradients over ranks and updates the weights. Only
+    `label_smoothing` of `rule` matters here. `loss_sum` and `correct` are sums over all images
     since `reset`. If `replays` is False, CUDA graphs are not replayed: the host launches each
     kernel.
     """
@@ -169,7 +169,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """Runs `model`; if `bf16`, under autocast, which each thread of DataParallel enters here."""
+    """Runs `model`; with `bf16`, under autocast to bf16, also in the threads of DataParallel."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()

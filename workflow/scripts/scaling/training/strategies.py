@@ -1,4 +1,4 @@
-"""Strategies. Each wraps a rank's model, so that the backward pass averages gradients."""
+"""Strategies: classes that wrap a rank's model, so that the backward pass averages gradients."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
 MESSAGE_BYTES = 10 * 2**20
-"""Maximum bytes of DataParallel's messages, into which it groups parameters (`buffer_size` of
+"""Maximum bytes of a message in which DataParallel sends parameters (`buffer_size` of
 torch.nn.parallel.comm). A larger parameter is one message."""
 
 
@@ -44,7 +44,7 @@ class Wrapped:
 
     @property
     def sent_share(self) -> float:
-        """Return the sent bytes as a fraction of `Strategy.busiest_bytes` (float32); bf16: 0.5."""
+        """Return the sent bytes / `Strategy.busiest_bytes`, which assumes float32: 0.5 in bf16."""
         return 1.0
 
     @contextmanager
@@ -77,7 +77,7 @@ class Wrapped:
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the learning rates of the next updates. In this class, the rate is constant."""
+        """Set the learning rates of the next updates. No effect here: the rate is constant."""
 
     @property
     def state(self) -> list[Tensor]:
@@ -125,7 +125,7 @@ class Replica(Wrapped):
     model: DistributedDataParallel
     separable = True
     item_share = 1.0
-    """Bytes per gradient element as sent, divided by bytes per element before: 0.5 for bf16."""
+    """Bytes of a gradient element when sent / bytes in memory: 0.5 with bf16 compression."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """State of PowerSGD; None if PowerSGD does not compress the gradients."""
 

@@ -17,7 +17,7 @@ from scaling.training.strategies import Wrapped
 
 @dataclass(frozen=True)
 class EpochResult:
-    """Results of one epoch on one rank. `seconds` is host time, from idle device to idle device.
+    """Results of one epoch on one rank. `seconds` is host time; the device is idle at both ends.
 
     `loader_seconds` is the part of `seconds` in which the host waits for batches.
     """
@@ -62,7 +62,7 @@ class Trainer:
         raise NotImplementedError
 
     def in_memory(self, limit: int) -> TrainIterations:
-        """Return a function that trains on batches in memory. Their number is at most `limit`."""
+        """Return a function that trains on at most `limit` batches, which are in memory."""
         raise NotImplementedError
 
     def close(self) -> None:
