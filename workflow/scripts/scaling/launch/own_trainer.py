@@ -61,7 +61,7 @@ class Sampler:
         self._sampler.join()
 
     def memory(self) -> dict[str, Any]:
-        """Return a record's field `memory`: the peak bytes of each GPU, and the bytes of GPU 0."""
+        """Return field `memory` of a record: peak bytes of each GPU, total bytes of the first."""
         peaks = [int(own["bytes"].max()) for own in self._of_gpus()]
         whole = peaks and ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
         capacity = float(whole.total) if whole else None
@@ -106,7 +106,7 @@ def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Run the command in a recipe, and return the record of the run. `folder` is for its files."""
+    """Run the command in a recipe, which may write to `folder`; return the record of the run."""
     before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {

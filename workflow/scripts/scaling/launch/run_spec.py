@@ -47,7 +47,7 @@ class RunSpec(CommandOptions, Training):
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
         """Return the role of the next epoch, or None to stop training.
 
-        `warmup` and `measured` are the seconds of each epoch so far that had this role.
+        `warmup` and `measured` are the seconds of all epochs so far, by role.
         """
         if len(warmup) < self.warmup_epochs or sum(warmup) < self.warmup_seconds:
             return "warmup"

@@ -133,7 +133,7 @@ def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
-    """Return why a run is impossible, such as a global batch above the dataset, or None."""
+    """Return why a run is impossible, such as a global batch larger than the dataset, or None."""
     cell = spec.cell
     if cell.global_batch_size > train_images:
         return (
