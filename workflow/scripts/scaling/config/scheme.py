@@ -40,7 +40,7 @@ class Scheme(Section):
     """Bits of all activations, from 2 to 8. Null quantizes only weights: activations, biases and
     logits stay floats."""
     bias: Literal["int32", "float"] = "int32"
-    """Type of biases after scaling to levels of the accumulator: `int32` (rounded) or `float`."""
+    """Type of biases, which are scaled like the accumulator: `int32` (rounded) or `float`."""
     logits: Literal["int8", "float"] = "int8"
     """Type of logits: `int8`, for every value of `activation_bits`, or `float` (the last
     accumulator divided by its scale)."""

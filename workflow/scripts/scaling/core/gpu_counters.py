@@ -75,6 +75,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return the maximum seconds at the power limit over GPUs; None if a GPU's are unknown."""
+    """Return the longest time (s) of any GPU at the power limit; None if unknown for a GPU."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

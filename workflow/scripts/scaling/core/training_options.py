@@ -85,13 +85,14 @@ class Training(Sgd):
     warmup_epochs: types.Positive = 1
     """Epochs before the measured ones. They are recorded, but not averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 4
-    """Epochs after the warm-up. Their median is the run's epoch time. With the warm-up, use at
-    least 5: the lab asks for training loss and accuracy after the fifth epoch."""
+    """Epochs after the warm-up. The median of their durations is the run's epoch time. With the
+    warm-up, use at least 5: the lab asks for training loss and accuracy after the fifth epoch."""
     warmup_seconds: types.NotNegative = 0.0
     """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
-    """Minimum total seconds of the measured epochs. With `max_measured_seconds`, a run goes on
-    until epochs are steady: first and last third differ in median by at most 2 %, or by noise."""
+    """Minimum total seconds of the measured epochs. With `max_measured_seconds`, a run continues
+    until epochs are steady: the medians of first and last third differ by at most 2 %, or by
+    noise."""
     max_measured_seconds: types.NotNegative = 0.0
     """Maximum total seconds of the measured epochs while a run waits for steady epochs (see
     `measured_seconds`). The report names runs that end unsteady. 0: do not wait."""
@@ -105,9 +106,10 @@ class Limits(Options):
     cpu_threads: types.Few = 1
     """Threads of each training process."""
     time_limit_seconds: types.AboveZero = 3600.0
-    """A run that takes longer is recorded as `timeout`. Waiting for GPUs may take another hour."""
+    """A run that takes longer (s) is recorded as `timeout`. Waiting for GPUs may take another
+    hour."""
     collective_timeout_seconds: types.AboveZero = 300.0
-    """If a rank waits longer for other ranks, the run fails and names the ranks that hang."""
+    """If a rank waits longer (s) for other ranks, the run fails and names the ranks that hang."""
 
 
 class LargeBatches(Options):
@@ -116,8 +118,9 @@ class LargeBatches(Options):
     reference_batch: Annotated[int, Ge(2)] = 128
     """Batch size on one GPU for the base learning rate. Larger batches are compared with it."""
     gpus: types.Positive = 4
-    """Number of simulated GPUs. One GPU trains the part of each as a micro-batch with separate
-    batch-norm statistics. Global batches below `gpus` · `reference_batch` are not split."""
+    """Number of simulated GPUs. One GPU trains the batch of each simulated GPU as a micro-batch
+    with separate batch-norm statistics. Global batches below `gpus` · `reference_batch` are not
+    split."""
     epochs: types.Positive = 5
     """Epochs of every run: all techniques are compared after the same number of images."""
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
@@ -168,7 +171,7 @@ class NetworkTraining(Options):
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Message sizes (bytes) of the all-reduce sweep. Those of gradients and DDP buckets are
+    """Message sizes (bytes) of the all-reduce sweep. The sizes of gradients and DDP buckets are
     added."""
     warmup: types.Positive = 5
     """Untimed repeats of each message size."""

@@ -1,4 +1,4 @@
-"""The optimizer's update rule, and the sweep of its learning rate. Does not import torch."""
+"""The optimizer's update rule, and the sweep of its learning rate. This module needs no PyTorch."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ class UpdateRule(Section):
 
 
 class SweepOptions(Section):
-    """Options that only techniques have, not recipes: how the learning rate scales and is swept.
+    """Options of techniques only, not of recipes: scaling and sweep of the learning rate.
 
     If the global batch is k times the reference batch, `scaling` multiplies the learning rate by k
     (`linear`) or √k (`sqrt`). Sources: `linear` and `warmup_epochs` Goyal et al. 2017,
@@ -87,7 +87,7 @@ class Technique(SweepOptions, UpdateRule):
         return self
 
     def rate(self, base: float, scale: float) -> float:
-        """Return the learning rate (Muon's, if used) for `scale` times the reference batch."""
+        """Return the learning rate (Muon's, if used) for a batch of `scale` reference batches."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return self.peaks(base)[0] * rules[self.scaling]
 
