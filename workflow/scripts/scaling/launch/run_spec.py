@@ -1,4 +1,8 @@
-"""The parameters of one run of the grid, and references to the functions that measure it."""
+"""The parameters of one run of the grid, and references to the functions that measure it.
+
+The grid has all configured combinations of recipe, strategy, number of GPUs, batch size and seed. A
+recipe is an engine, which is a kind of training loop, with its options.
+"""
 
 from typing import Any
 
