@@ -95,7 +95,7 @@ def test_saved_seconds_are_split_by_cause():
     waits = one["loading_share"] * one["epoch_seconds"]
     assert f"{(waits['plain'] - waits['tuned']) / saved:.0%} {saved:.1f}" == "59% 5.9"
     said = card.text.replace("\xa0", " ")
-    assert "Of 5.90 s saved per epoch: 59 % exposed loading, 8.1 % idle GPU, 33 % kernel time." in said
+    assert "Of 5.90 s saved per epoch: 59 % data wait, 8.1 % idle GPU, 33 % kernel time." in said
     unknown = rows.assign(idle_besides_share=math.nan)
     assert not any("saved" in card.text for card in overview.cards(study, unknown))
 

@@ -51,7 +51,7 @@ def batches(tables: StudyTables) -> Answer:
     found = found[:3]
     for recipe, cells in [*times[times["loading_share"] >= HALF].groupby("recipe", sort=False)][:1]:
         share = f"{span(cells['loading_share'])} of an epoch of {recipe}"
-        found.append(f"From {batch(cells.iloc[0])} on, exposed loading takes {share}.")
+        found.append(f"From {batch(cells.iloc[0])} on, data wait takes {share}.")
     return Answer(" ".join(found) or None, claims)
 
 
@@ -164,7 +164,7 @@ PARTS = {
     "idle_besides_share": "GPU idle",
     "exposed_share": "exposed messages",
     "waiting_share": "waits for ranks",
-    "loading_share": "exposed loading",
+    "loading_share": "data wait",
     "unknown_share": "not traced",
 }
 """Names of an epoch's parts, in order, by the column of utilization.csv that has their share."""

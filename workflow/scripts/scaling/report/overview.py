@@ -27,7 +27,7 @@ LIMITS = {
 }
 """Advice to shorten an epoch, by the column of the largest share of the epoch."""
 SAVED = {
-    "exposed loading": ["loading_share"],
+    "data wait": ["loading_share"],
     "idle GPU": ["idle_besides_share"],
     "kernel time": ["utilization", "slower_share"],
 }

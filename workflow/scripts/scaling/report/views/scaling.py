@@ -8,11 +8,11 @@ from markupsafe import Markup
 from scaling.claims.claim import label
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
-from scaling.core.numbers import gpus, percent, significant, words
+from scaling.core.numbers import data, gpus, percent, significant, words
 from scaling.figures.scaling import exchange
 from scaling.report.planning import LAB, how_many_gpus
 from scaling.report.quantities import define, whole
-from scaling.report.table import Column, View, fill
+from scaling.report.table import Column, View, fill, printed
 from scaling.tables.schema import StudyTables, rows_of
 
 MESSAGES = ["exposed_share", "waiting_share"]
@@ -59,14 +59,30 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
     return rows.assign(**rows[ratios].where(rows["gpus"] > 1))[known]
 
 
-def method(cells: pd.DataFrame) -> str:
-    """Return the note of Table 2: how computing and communication are measured."""
-    if cells["delay_seconds"].isna().all():
-        return ""
-    other = "; with DataParallel, the time in which only messages run"
-    other *= bool(cells["strategy"].eq("dp").any())
-    text = "Communication is the training time with the gradient exchange minus that without it"
-    return f"{text}{other}. Computing is the rest, including gaps of an idle GPU."
+def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
+    """Return the note of Table 2: a sum for the longest delay, and other times of messages."""
+    for row in rows_of(cells.nlargest(1, "delay_seconds")):
+        names = ("training_seconds", "computing_seconds")
+        other = "; of DataParallel, the time in which only messages run"
+        other *= bool(cells["strategy"].eq("dp").any())
+        text = fill(
+            "{}: {} s of training = {} s computing + {} s communication. Communication is the "
+            f"training time with the gradient exchange minus that without it{other}. Computing "
+            "includes gaps in which the GPU waits for the processor.",
+            label(row),
+            *(printed(row, name, significant) for name in names),
+            printed(row, "delay_seconds", lambda delay: significant(delay, 2)),
+        )
+        if pd.notna(row.waiting_share):
+            text += fill(
+                " In a trace, messages alone take {} of the epoch, and waits for the slower rank"
+                " {}. Communication has more than these messages (copies into buckets, kernels"
+                " that messages slow down) and not these waits: that rank is as slow without"
+                " exchange.",
+                *(printed(row, name) for name in ("exposed_share", "waiting_share")),
+            )
+        return text
+    return ""
 
 
 def rule(rows: pd.DataFrame) -> str:
@@ -86,13 +102,20 @@ def rule(rows: pd.DataFrame) -> str:
     return text
 
 
-def method_of_rates(cells: pd.DataFrame) -> str:
-    """Return the note of Table 3: which bytes are counted, and why a share may exceed 100 %."""
-    text = "Bytes: what a GPU sends in a step times the steps of an epoch; with DDP on N GPUs, "
-    text += "2 · (N − 1) / N of the gradients in a step."
-    above = " Above 100 %: in training, messages follow one another without a pause, or standalone "
-    above += "all-reduces were slower at that moment."
-    return text + above * bool((cells["utilization"] > 1).any())
+def rate(cells: pd.DataFrame) -> Markup | str:
+    """Return the note of Table 3: a formula for the largest share, and why it may exceed 100 %."""
+    for row in rows_of(cells.nlargest(1, "utilization")):
+        n, sent = int(row.gpus), data(row.bytes_per_iteration)
+        if row.strategy == "ddp":  # An all-reduce in a ring.
+            sent = f"2 · ({n} − 1) / {n} · {data(row.bytes_per_iteration * n / (2 * (n - 1)))}"
+        names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
+        terms = (printed(row, name) for name in names)
+        text = fill("{} · {} steps / {} s = {} GB/s, {}.", sent, *terms, label(row))
+        if row.utilization > 1:
+            text += " Above 100 %: in training, messages follow one another without a pause, or "
+            text += "all-reduces alone were slower at that moment."
+        return text
+    return ""
 
 
 def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
@@ -167,7 +190,7 @@ TABLES = {
             "computing_seconds exchange_seconds",
             compute_and_communication,
             across="batch_size",
-            note=method,
+            note=sum_of_parts,
         ),
     ],
     "Q3.2": [
@@ -179,7 +202,7 @@ TABLES = {
             "bandwidth_gb_per_s link_utilization",
             lambda study, cells: in_grid(study.bandwidth, cells, "bandwidth_gb_per_s"),
             across="batch_size",
-            note=method_of_rates,
+            note=rate,
         ),
         View(
             "interconnect",
