@@ -24,8 +24,11 @@ def distinguishable(found: float, expected: float) -> tuple[str, str]:
     """Return two numbers as text, with enough digits (3 to 7) to show their difference."""
     if all(pd.isna(value) or value == round(value) for value in (found, expected)):
         return whole_span([found]), whole_span([expected])
-    texts = [(significant(found, n), significant(expected, n)) for n in range(3, 8)]
-    return next((pair for pair in texts if len({*pair}) == 2), texts[0])
+    difference, digits = abs(found - expected), 3
+    if difference > 0:
+        apart = _exponent(max(abs(found), abs(expected))) - _exponent(difference)
+        digits = min(7, max(3, 2 + apart))
+    return significant(found, digits), significant(expected, digits)
 
 
 def seconds(value: float) -> str:
@@ -87,6 +90,11 @@ def whole_span(values: Iterable[float], between: str = " to ") -> str:
 def gpus(count: float) -> str:
     """Return a number of GPUs as text: `1 GPU`, `4 GPUs`."""
     return "1 GPU" if count == 1 else f"{int(count)} GPUs"
+
+
+def _exponent(value: float) -> int:
+    """Return the exponent (base 10) of `value` after rounding to 2 digits."""
+    return int(f"{value:.1e}".partition("e")[2])
 
 
 def plural(count: float, noun: str) -> str:
