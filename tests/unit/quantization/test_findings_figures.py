@@ -6,6 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from examples.configurations import section
+from scaling.core import numbers as fmt
+from scaling.core.paired_accuracy import decode, mean_difference
 from scaling.core.records.kind import VARIANT
 from scaling.tables import ranks_int8
 from scaling.tables.ranks_int8 import costs, difference, reach
@@ -39,5 +41,11 @@ def test_readme_figures_are_those_of_the_records():
         share = f"{100 * worst['clipped_share_calibration']:.3g} %"
         mean = found[stage].accuracy_percent
         assert f"| {level} | {mean:.2f} | {share} | {worst['sqnr_after_relu_db']:.1f} |" in words
-    beside = ranks_int8.quantization_paired(documents).set_index("stage").loc["mistake-255_for_127"]
-    assert f"by {difference(beside)} points" in words
+    mistaken, sound = (
+        {one["seed"]: one["classes"] for one in documents if one["variant"] == stage}
+        for stage in ("mistake-255_for_127", INT8)
+    )
+    classes = [[decode(of[seed]["variant"]) for seed in mistaken] for of in (sound, mistaken)]
+    beside = mean_difference(decode(documents[0]["classes"]["labels"]), *classes)
+    points, error = beside.values()
+    assert f"by {fmt.points(points)} ± {2 * error:.2f} points" in words

@@ -1,7 +1,6 @@
 """Tables of what ranks synchronize (Q5 to Q7), and of int8 quantization (Part B)."""
 
 from itertools import pairwise
-from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -101,8 +100,10 @@ def quantization(documents: list[Row]) -> pd.DataFrame:
 
     `mean_standard_error_points` is the error of the mean difference from float32 over all seeds.
     """
-    variants = _by(documents, "variant").items()
-    errors = {name: _difference(same, same, "float32")[ERROR] for name, same in variants}
+    errors = {
+        name: _standard_error([one for one in documents if one["variant"] == name])
+        for name in {one["variant"] for one in documents}
+    }
     rows = list[Row]()
     for one in documents:
         if not rows or rows[-1]["seed"] != one["seed"]:
@@ -110,8 +111,7 @@ def quantization(documents: list[Row]) -> pd.DataFrame:
             row |= {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
             rows.append(row | one["float32"] | {"packed_bytes": one["float32_bytes"]})
         row = one["environment"] | one | one["scheme"] | {"stage": one["variant"]}
-        row |= {"mistake": "+".join(row["mistakes"]), f"mean_{ERROR}": errors[row["stage"]]}
-        rows.append(row)
+        rows.append(row | {f"mean_{ERROR}": errors[row["stage"]]})
     table = schema.frame("quantization", rows)
     return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])
 
@@ -154,67 +154,11 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
     return schema.frame("quantization_histograms", rows)
 
 
-def quantization_paired(documents: list[Row]) -> pd.DataFrame:
-    """Return a row per variant with a mistake: its accuracy minus that of the correct variant.
-
-    Both are compared image by image, for the seeds that both have. Column `revealed_by` lists the
-    results that show the mistake.
-    """
-    rows = []
-    for name, same in _by(documents, "variant").items():
-        scheme = same[0]["scheme"]
-        correct = [one for one in documents if one["scheme"] == scheme | {"mistakes": []}]
-        right = {one["seed"]: one for one in correct}
-        wrong = [one for one in same if one["seed"] in right]
-        if not scheme["mistakes"] or not wrong:
-            continue
-        pairs = wrong, [right[one["seed"]] for one in wrong]
-        row = {"stage": name, "mistake": "+".join(scheme["mistakes"]), "seeds": len(wrong)}
-        row |= {"test_images": wrong[0]["test_images"], **_difference(*pairs)}
-        row["accuracy_percent"] = fmean(one["accuracy_percent"] for one in wrong)
-        row["revealed_by"] = ", ".join(revealed_by(*pairs)) or "nothing"
-        rows.append(row)
-    return schema.frame("quantization_paired", rows)
-
-
-def revealed_by(mistaken: list[Row], correct: list[Row]) -> list[str]:
-    """Return the signs that distinguish `mistaken` records from `correct` ones of the same seeds.
-
-    Accuracy is a sign if it drops by more than two standard errors of the mean difference.
-    """
-    signs = []
-    points, error = _difference(mistaken, correct).values()
-    if points < -STANDARD_ERRORS * error:
-        signs.append("accuracy")
-    layers = ([layer for one in each for layer in one["layers"]] for each in (mistaken, correct))
-    pairs = [*zip(*layers, strict=True)]
-    steps = [(wrong["top_step"], right["top_step"]) for wrong, right in pairs if wrong["top_step"]]
-    # The largest value is further from the last level than rounding allows.
-    if any(abs(wrong / right - 1) > 1e-5 for wrong, right in steps):
-        signs.append("S·o·max")
-    # A quantized bias is more than half a level from b · S.
-    if any(wrong["bias_error_steps"] > 0.5 + 1e-6 for wrong, _ in pairs):
-        signs.append("bias")
-    if any(one["calibration_checksum"] != one["training_checksum"] for one in mistaken):
-        signs.append("calibration checksum")
-    return signs
-
-
-def _by(documents: list[Row], key: str) -> dict[Any, list[Row]]:
-    groups: dict[Any, list[Row]] = {}
-    for document in documents:
-        groups.setdefault(document[key], []).append(document)
-    return groups
-
-
-def _difference(ours: list[Row], theirs: list[Row], by: str = "variant") -> dict[str, float]:
-    """Return the mean accuracy of `ours` minus that of `theirs`, in percentage points.
-
-    `by` is the key of the predictions in `theirs`. The standard error is over images.
-    """
-    labels = decode(ours[0]["classes"]["labels"])
-    reference = [decode(one["classes"][by]) for one in theirs]
-    return mean_difference(labels, reference, [decode(one["classes"]["variant"]) for one in ours])
+def _standard_error(variants: list[Row]) -> float:
+    """Return the standard error of the mean difference from float32, over images, in points."""
+    labels = decode(variants[0]["classes"]["labels"])
+    sides = ([decode(one["classes"][of]) for one in variants] for of in ("float32", "variant"))
+    return mean_difference(labels, *sides)[ERROR]
 
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
@@ -235,13 +179,8 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference(row: Any) -> str:
-    """Return a difference in points with its 95 % interval as text: `−0.20 ± 0.17`.
-
-    The interval is over seeds if the row has `margin_points`, else over images.
-    """
-    if pd.isna(row.difference_points):
-        return ""
-    off = getattr(row, "margin_points", STANDARD_ERRORS * row.standard_error_points)
+    """Return the difference of a row of `costs`, with its interval over seeds: `−0.20 ± 0.17`."""
+    off = row.margin_points
     return fmt.points(row.difference_points) + ("" if pd.isna(off) else f" ± {off:.2f}")
 
 

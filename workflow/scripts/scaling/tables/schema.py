@@ -81,17 +81,14 @@ COLUMNS: dict[str, dict[str, str]] = {
     "quantization": {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
             test_images standard_error_points packed_bytes float32_bytes compression weight_bits
-            activation_bits bias:text logits:text weight_scales:text mistake:text
-            calibration_images mean_standard_error_points
-            cpu:text commit:text""",
+            activation_bits bias:text logits:text weight_scales:text
+            calibration_images mean_standard_error_points cpu:text commit:text""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
             weight_minimum weight_maximum input_scale accumulator_scale
             bias_error_steps output_scale output_minimum output_maximum top_step
             accumulator_bound packed_bytes float32_bytes largest_bias bias_steps""",
         "quantization_histograms": """seed stage:text layer:text quantity:text values:text scale
             bin_low bin_high count""",
-        "quantization_paired": """stage:text mistake:text seeds test_images
-            accuracy_percent difference_points standard_error_points revealed_by:text""",
     },
 }
 """Columns of each table, by kind of records; `runs` includes the records of machines.

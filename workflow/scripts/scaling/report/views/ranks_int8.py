@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.config.scheme import MISTAKES, STAGES
+from scaling.config.scheme import STAGES
 from scaling.core.numbers import data, percent, significant, whole_span, words
 from scaling.report.quantities import count, define, fixed, whole
 from scaling.report.table import Column, View
@@ -49,12 +49,6 @@ define(
         flags={"unclear": lambda row: row.unclear is True},
     ),
     agreement=Column("same class, %", lambda value: fixed(value, 1), name="agreement_percent"),
-    mistake=Column(
-        "mistake",
-        lambda name: words(name).replace("+", " + "),
-        lambda row: MISTAKES.get(row.mistake, ""),
-    ),
-    mistaken_accuracy=Column("accuracy, %", fixed, difference, "accuracy_percent"),
     weight_range=formula("range", "{} to {}", "weight_minimum weight_maximum", "weight_amax", 3),
     weight_mean=formula("mean ± 3σ", "{} ± {}", "weight_mean weight_reach", digits=3),
     weight_scale=formula("n_W, levels per unit", "127 / {} = {}", "weight_amax weight_scale"),
@@ -177,17 +171,10 @@ TABLES = {
     "B": [
         View(
             "stages",
-            "Accuracy by stage",
+            "Accuracy by variant",
             "variant",
             "seeds int8_accuracy int8_difference agreement",
-            lambda study, _: costs(study.quantization[study.quantization["stage"].isin(STAGES)]),
-        ),
-        View(
-            "mistakes",
-            "Known mistakes beside the sound variant",
-            "mistake",
-            "seeds mistaken_accuracy revealed_by",
-            lambda study, _: study.quantization_paired,
+            lambda study, _: costs(study.quantization),
         ),
         *(View(step, title, "layer", shown, ledger) for step, (title, shown) in STEPS.items()),
     ],
