@@ -198,7 +198,8 @@ def applied_precision(requested: str, device: str) -> str:
 
 
 def _cpu_name() -> str:
-    match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    path = Path("/proc/cpuinfo")  # macOS has none.
+    match = re.search(r"model name\s*:\s*(.+)", path.read_text() if path.exists() else "")
     return match[1].strip() if match else platform.machine()
 
 
