@@ -1,4 +1,4 @@
-"""Set variables before PyTorch is imported, order the tests, write shared images."""
+"""Set variables before PyTorch is imported, order the tests, and write shared images."""
 
 import os
 import signal
@@ -21,19 +21,19 @@ os.environ.update(INTERPRET)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Run tests of training first: they take longest, and no worker waits for them at the end."""
+    """Run tests of training first: they take longest, so no worker waits for them at the end."""
     items.sort(key=lambda item: "unit/training" not in item.nodeid)
 
 
 def pytest_collection_finish():
-    """Remove Triton's variable once the tests that import it are collected."""
+    """Remove Triton's variable after the tests that import Triton are collected."""
     for name in INTERPRET:
         del os.environ[name]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible():
-    """Restore signals that a shell's background jobs and nohup ignore; children inherit them."""
+    """Restore signals that nohup and shells' background jobs ignore; child processes inherit it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

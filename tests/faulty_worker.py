@@ -1,7 +1,7 @@
-"""A worker that fails: FAULT=kind:rank:epoch names how, on which rank, and after which epoch.
+"""A worker that fails. FAULT=kind:rank:epoch is how it fails, on which rank, and after which epoch.
 
-Recipe plain fails between epochs, or reports growing times up to that epoch; recipe tuned fails
-inside an epoch, before its second step.
+With recipe `plain`, the worker fails between epochs, or reports growing times up to the epoch. With
+recipe `tuned`, it fails inside an epoch, before the second step.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ def is_due(rank, epoch):
 
 
 def patient(join):
-    """Return `join` with a time limit of an hour for gloo, as NCCL has inside captured steps."""
+    """Return `join` with gloo's time limit set to an hour, as NCCL has in captured steps."""
     return lambda device, cpu_threads, timeout_seconds: join(
         device, cpu_threads, timeout_seconds if device == "cuda" else 3600
     )

@@ -1,4 +1,4 @@
-"""Forks of this process in place of new processes, which would import PyTorch again."""
+"""Fork this process instead of starting processes, which would import PyTorch again."""
 
 import importlib
 import json
@@ -26,17 +26,17 @@ with socket.socket(socket.AF_UNIX) as server:
     server.sendall(asked)
     sys.exit(int(server.recv(8) or b"1"))
 """
-"""What stands on the PATH in the place of Python: it has a script of ours run by `Server`."""
+"""Script that replaces Python on the PATH. `Server` runs the project's scripts for it."""
 LIBRARIES = ["torch", "torchvision", "pandas", "scipy.stats", "matplotlib.figure", "jinja2"]
-"""What jobs of a study import, and takes longest."""
+"""Modules that a study's jobs import, and that take longest to import."""
 OF_RANKS = ["scaling.training.worker", "scaling.instruments.steps", "torch._dynamo"]
 OF_RANKS += ["torch.distributed.fsdp", "torch.distributed.optim", "torch.profiler"]
 OF_RANKS += ["scaling.training.eager", "scaling.training.resident"]
-"""What ranks import besides: seconds, once for all forks of a process."""
+"""Modules that ranks import, too. This takes seconds once, for all forks of a process."""
 
 
 def become(run):
-    """Call `run` and end this forked process with a script's exit status. Never returns."""
+    """Call `run`, then end this forked process with the exit status of a script."""
     os._exit(status_of(run))
 
 
@@ -58,7 +58,7 @@ def status_of(run):
 
 
 def run_script(command_line, environment):
-    """Run a script or module of the project in this process, as a new Python would."""
+    """Run a script or module of the project in this process, as a new Python process would."""
     os.environ.clear()
     os.environ.update(environment)
     if command_line[0] == "-m":
@@ -72,7 +72,7 @@ def run_script(command_line, environment):
 
 
 class ForkedPopen:
-    """The launcher's subprocess.Popen: forks for modules of the project, else starts a process."""
+    """Replaces the launcher's subprocess.Popen. Forks for the project's modules only."""
 
     def __new__(cls, command_line, *args, **options):
         is_ours = command_line[:2] == [sys.executable, "-m"] and "preexec_fn" in options
@@ -124,8 +124,8 @@ class Handler(socketserver.BaseRequestHandler):
 def python_that_forks(folder):
     """Start a `Server` process, write its client to `folder`, and return the process.
 
-    The server is no fork of this process, which has computed with threads: in forks of it the
-    next parallel region would wait for these threads for ever.
+    The server is not forked from this process, which has computed with threads. In forks, the next
+    parallel region would wait for these threads forever.
     """
     address = str(folder / "server")
     client = folder / "python"

@@ -1,4 +1,4 @@
-"""A small study in a copy of the project, run by Snakemake."""
+"""A small study, which Snakemake runs in a copy of the project."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def forked(arguments, folder):
 
 
 def _snakemake(arguments, folder, output):
-    """Run Snakemake in this process. The project's modules are imported again, from `folder`."""
+    """Run Snakemake in this process, with the project's modules imported anew from `folder`."""
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.chdir(folder)
@@ -45,19 +45,19 @@ def _snakemake(arguments, folder, output):
 
 
 def link_digests(folder):
-    """Link the cache of module digests into a copy of the project: parsing all modules is slow."""
+    """Link the cache of module digests into a copy of the project, because parsing takes long."""
     (ROOT / KEPT).mkdir(parents=True, exist_ok=True)
     (folder / KEPT).parent.mkdir()
     (folder / KEPT).symlink_to(ROOT / KEPT)
 
 
 class Study:
-    """A copy of the project without tests, with the configuration `tiny.yaml`."""
+    """A copy of the project without tests, whose configuration is `tiny.yaml`."""
 
     process = None
 
     def __init__(self, folder, overrides=None):
-        """Copy the project if there are `overrides`; else use the copy in `folder`."""
+        """Copy the project if there are `overrides`. Otherwise, use the copy in `folder`."""
         self.folder = folder
         if overrides is None:
             self.config = yaml.safe_load((folder / "tiny.yaml").read_text())
@@ -84,7 +84,7 @@ class Study:
         return ["snakemake", "--cores", "2", *options, "--configfile", "tiny.yaml"]
 
     def snakemake(self, *options):
-        """Run Snakemake; .stdout of the result has stdout and stderr."""
+        """Run Snakemake. In the result, `stdout` has both stdout and stderr."""
         return forked(self.command(*options)[1:], self.folder)
 
     def planned(self, *options):
@@ -106,7 +106,7 @@ class Study:
         path.write_text(path.read_text() + text)
 
     def target(self, **cell):
-        """Return a record's path, relative to the study's folder, as a target."""
+        """Return the path of a run's record, relative to the study's folder, as a target."""
         return str(self.record(**cell).relative_to(self.folder))
 
     def start(self, *options, **variables):
@@ -162,7 +162,7 @@ TINY = {
 
 
 def studies(kind, new_folder, always=None):
-    """Yield a function that makes studies with changed values (`a__b` is key a.b); end them."""
+    """Yield a function that creates studies with changed values (`a__b`: key a.b). End them."""
     made = []
 
     def make(**overrides):
@@ -176,5 +176,5 @@ def studies(kind, new_folder, always=None):
 
 
 def copied(folder, target):
-    """Return a copy of the study of `folder` in `target`, with the files' times."""
+    """Copy the study in `folder` to `target`, with the files' times; return the copy."""
     return Study(shutil.copytree(folder, target, symlinks=True))

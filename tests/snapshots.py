@@ -27,8 +27,8 @@ SNAPSHOTS = ROOT / "tests/snapshots"
 STORED = sorted(path.parent.name for path in ROOT.glob("studies/*/config.yaml"))
 OWN = sorted(path.name for path in SNAPSHOTS.glob("studies/*"))
 STUDIES = [*OWN, *STORED, *(path.name for path in SNAPSHOTS.glob("expected/published"))]
-"""All stored studies; beside the snapshots lie `cpu`, made by config/demo.yaml with more on, and
-`command`, of a training script that uses the client."""
+"""All stored studies, and two beside the snapshots: `cpu` ran config/demo.yaml with more options,
+and `command` ran a training script that uses the client."""
 
 _COMMAND = re.compile(
     r"(?:/workflow/scripts/(?=\w+\.py)|python -m )([\w.]+?)(?:\.py)? (.*?)(?: > \S+ 2>&1)?$",
@@ -54,7 +54,7 @@ def project_copy() -> Iterator[Path]:
 def make(study: str, drawn: bool = False) -> Path:
     """Run the commands of a study's replay in this process; return the folder of results.
 
-    Figures are empty unless `drawn`, as drawing takes longer than all other steps.
+    Figures are empty unless `drawn`, because drawing takes longer than all other steps.
     """
     if study == "published":
         audit = importlib.import_module("grader.audit_studies")
@@ -78,7 +78,7 @@ def blank(_: object, target: io.StringIO, **options: object) -> None:
 
 
 def texts(results: Path) -> dict[str, str]:
-    """Return tables, claims, answers, figures' names and pages' texts, by path in `results`."""
+    """Return tables, claims, answers, names of figures and texts of pages, by path in `results`."""
     figures = sorted(str(path.relative_to(results)) for path in results.glob("figures/*/*.svg"))
     found = {
         str(path.relative_to(results)): _text(path)
@@ -105,14 +105,14 @@ def of_prose(page: Page) -> str:
 
 
 def _text(path: Path) -> str:
-    """Return a file's text; of tables above 1,000 rows the header and every 25th row."""
+    """Return a file's text. Of tables above 1,000 rows, return the header and every 25th row."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     is_long = path.suffix == ".csv" and len(lines) > 1001
     return "".join([lines[0], *lines[1::25]] if is_long else lines)
 
 
 def differences(before: str, now: str) -> list[str]:
-    """Return removed (-) and added (+) lines; numbers may differ by rounding."""
+    """Return removed (-) and added (+) lines. Numbers that differ by rounding are equal."""
     if before == now:
         return []
     old, new = (

@@ -18,15 +18,16 @@ from scaling.launch.run_spec import RunSpec
 
 DEVICE = "cuda" if visible_gpus() else "cpu"
 INTERPRET = {} if DEVICE == "cuda" else {"TRITON_INTERPRET": "1"}
-"""Triton reads it when it is imported, sees a kernel and runs one; torchvision imports Triton."""
+"""Triton reads this variable when it is imported, sees a kernel, or runs one. Torchvision imports
+it."""
 ROOT = Path(__file__).parents[1]
 CELL = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "batch_size": 10, "seed": 0}
 SWITCHES = {"compile": False, "cuda_graph": False, "fused_norms": False, "channels_last": True}
-"""Of recipe tuned, as on a CPU."""
+"""Options of recipe `tuned`, as on a CPU."""
 
 
 def tuned(**options):
-    """Return the arguments of a run with recipe tuned and these options."""
+    """Return arguments of a run: recipe `tuned`, changed by `options`."""
     told = {"precision": "bf16", **SWITCHES, **options}
     return {"recipe": "tuned", "engine": "resident", "recipe_options": told}
 
@@ -46,7 +47,7 @@ def write_images(folder):
 
 
 def spec_of(**changed):
-    """Return the `RunSpec` of the smallest model; keys are those of a cell or of `RunSpec`."""
+    """Return the `RunSpec` of the smallest model, with changed fields of its cell or itself."""
     given = {key.replace("-", "_"): value for key, value in changed.items()}
     cell = {key: given.pop(key, usual) for key, usual in CELL.items()}
     model = {"name": given.pop("model", "resnet18-cifar"), "width": 1}
@@ -69,7 +70,7 @@ def supervise_faulty(images, output, monkeypatch, fault, **changed):
 
 
 def in_ranks(function, *arguments, count=2):
-    """Call `function(rank, *arguments)` in forks, or in new processes if there is a GPU."""
+    """Call `function(rank, *arguments)` in forked processes or, with a GPU, in new processes."""
     from torch.multiprocessing import start_processes
 
     start_processes(function, arguments, count, start_method="fork" if DEVICE == "cpu" else "spawn")

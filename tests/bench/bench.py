@@ -1,8 +1,8 @@
-"""How fast the pipeline itself is, apart from training. Run by `make bench`.
+"""Measure how fast the pipeline itself is, apart from training. `make bench` runs this.
 
-Prints seconds to plan grids of 100, 1,000 and 10,000 cells, seconds of a run that has nothing to
-do for 100 and 1,000 finished cells, and the demo's wall time. Names of parts (plan, noop, demo) as
-arguments measure these alone. All in copies of the project in a temporary folder.
+It prints the seconds for planning grids of 100, 1,000 and 10,000 runs, the seconds of a start
+without work for 100 and 1,000 finished runs, and the demo's wall time. Arguments (plan, noop, demo)
+select parts. All of it runs in copies of the project in a temporary folder.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ from small_study import Study
 
 
 def seconds_of(study: Study, *options: str) -> float:
-    """Wall seconds of Snakemake with the configuration of `study`."""
+    """Return the wall seconds of Snakemake with the configuration of `study`."""
     command = ["snakemake", "--cores", "2", *options, "--quiet", "all", "--configfile", "tiny.yaml"]
     started = time.perf_counter()
     finished = subprocess.run(command, cwd=study.folder, capture_output=True, text=True)
@@ -29,7 +29,7 @@ def seconds_of(study: Study, *options: str) -> float:
 
 
 def cells_of(cells: int) -> dict[str, object]:
-    """Changes of the demo to `cells` single-GPU runs of synthetic images, of up to 1,000 seeds."""
+    """Return changes of the demo to `cells` runs on one GPU, with synthetic images and seeds."""
     seeds, sizes = range(min(cells, 1000)), range(10, 10 + max(1, cells // 1000))
     images = {"source": "synthetic", "train_images": 60, "test_images": 20}
     found = {f"dataset.{key}": value for key, value in images.items()}
@@ -44,7 +44,7 @@ def plan(folder: Path) -> None:
 
 
 def noop(folder: Path) -> None:
-    """Print the seconds of a run without anything to do; records are copies of one real run."""
+    """Print the seconds of a start without work. The records are copies of one real record."""
     for cells in (100, 1_000):
         study = Study(folder / str(cells), cells_of(1))
         seconds_of(study)

@@ -1,7 +1,7 @@
-"""Print what the client's `step()` adds to a training step on a GPU, in percent, as JSON.
+"""Print, as JSON, by how many percent the client's `step()` prolongs a training step on a GPU.
 
-`PYTHONPATH=workflow/client python tests/bench/step_cost.py` trains 200 steps with it and 200
-without, in turns, 12 times; the interval of the mean is Student's, of 95 %.
+`PYTHONPATH=workflow/client python tests/bench/step_cost.py` trains 200 steps with `step()` and 200
+without, 12 times in turn. The 95 % interval of the mean is Student's.
 """
 
 import contextlib

@@ -19,12 +19,12 @@ SHOWN = [
     "quantization-cifar10",
 ]
 SHOWN += ["published"]
-"""The pages to look at: with all parts, on CPUs, of a command, with cells that failed, with one
-part, others'."""
+"""Studies whose pages are opened. Together they have all parts, a CPU, a user's command, failed
+runs, a study of one part, and studies of others."""
 
 
 def make(results: Path) -> Path:
-    """Return the page of a study's replay, with figures; `results` is named after the study."""
+    """Return the page of a replayed study, with figures. The name of `results` is the study's."""
     with snapshots.project_copy():
         shutil.copytree(snapshots.make(results.name, drawn=True), results)
     (path,) = results.glob("*.html")
@@ -33,7 +33,7 @@ def make(results: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def making(tmp_path_factory):
-    """Reports by study. The next ones are made while the browser opens the first."""
+    """Futures of reports, by study. While the browser opens one report, the next are rendered."""
     target = tmp_path_factory.mktemp("reports")
     with ProcessPoolExecutor(2) as workers:
         yield {study: workers.submit(make, target / study) for study in SHOWN}
@@ -46,9 +46,9 @@ def report(making, request):
 
 @pytest.fixture(scope="session")
 def look(making):
-    """A function that opens a page, without scripts unless asked for.
+    """A function that opens a page, by default without scripts.
 
-    The page must load nothing, report no error and open no dialog, whatever a test does.
+    Whatever a test does, the page must load nothing, report no error and open no dialog.
     """
     chromium = shutil.which("chromium")
     assert chromium, "these tests open reports in Chromium: install Debian's package chromium"
@@ -73,6 +73,6 @@ def look(making):
 
 @pytest.fixture(scope="session")
 def page(report, look):
-    """The page of a report, shared by all tests that do not change it."""
+    """The opened page of a report. Tests that do not change the page share it."""
     with look(report) as opened:
         yield opened

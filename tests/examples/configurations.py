@@ -1,4 +1,4 @@
-"""Configurations and documents of the project, as tests read and change them."""
+"""Configurations and documents of the project, which tests read and change."""
 
 import re
 from functools import reduce
@@ -14,7 +14,7 @@ from scaling.config.stored import recipes_of
 ROOT = Path(__file__).parents[2]
 OWN_PAGE = (ROOT / "docs/own_trainer.md").read_text(encoding="utf-8")
 OWN_FILES = dict(re.findall(r"```\w+\n# (train\.py|mine\.yaml)\n(.*?)```", OWN_PAGE, re.DOTALL))
-"""The files that docs/own_trainer.md shows, by name."""
+"""Files that docs/own_trainer.md shows, by name."""
 
 
 def shipped(name):
@@ -26,7 +26,7 @@ def shipped(name):
 
 
 def changed(*changes):
-    """Return the demo's configuration with a value replaced at each dotted path."""
+    """Return the demo's configuration, with a new value at each dotted path."""
     document = shipped("demo.yaml")
     for path, value in changes:
         *parents, last = path.split(".")
@@ -35,7 +35,7 @@ def changed(*changes):
 
 
 def section(study: str) -> str:
-    """Return the section of the docs that links to a folder of studies/."""
+    """Return the section of the docs that links to the folder `study` of studies/."""
     pages = [ROOT / "docs" / name for name in ("findings.md", "quantization.md")]
     parts = "".join(page.read_text(encoding="utf-8") for page in pages).split("\n## ")
     (part,) = (part for part in parts if f"(../studies/{study}/" in part)

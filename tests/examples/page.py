@@ -1,4 +1,4 @@
-"""Read a page or a figure as a person would."""
+"""Read a page or a figure like a person."""
 
 from html.parser import HTMLParser
 
@@ -11,7 +11,7 @@ _VOID = {"meta", "input", "br"}
 
 
 class Page(HTMLParser):
-    """A page as its titled tables (title, rows of cell texts), text, and elements.
+    """The tables (title → rows of cell texts), text and elements of a page.
 
     `prose` is the text outside of tables.
     """
@@ -66,7 +66,7 @@ class Page(HTMLParser):
             self.prose += data
 
     def contradictions(self) -> list[str]:
-        """Return values of one cell and quantity that differ, and cells of cards without a page."""
+        """Return differing values of one cell and quantity, and cells of cards without a page."""
         columns = ["data-cell", "data-quantity", "data-value", "class"]
         told = pd.DataFrame([of for _, of in self.elements if "data-cell" in of], columns=columns)
         values = told["data-value"].astype(float).groupby([told[name] for name in columns[:2]])
@@ -90,11 +90,11 @@ class Page(HTMLParser):
         return any(name == tag for name, _ in self._open)
 
     def rows(self, title: str) -> list[list[str]]:
-        """Return the rows of a table below its header, with normalised spaces."""
+        """Return the rows of a table below the header, with normalized spaces."""
         return [[" ".join(cell.split()) for cell in row] for row in self.tables[title]][1:]
 
     def row(self, title: str, head: str) -> list[str]:
-        """Return the other cells of the first row that begins with `head`."""
+        """Return the other cells of the first row whose first cell begins with `head`."""
         return next(row[1:] for row in self.rows(title) if row[0] == head)
 
 
@@ -112,7 +112,7 @@ def panel(figure: Figure, title: str) -> Axes:
 
 
 def points(axes: Axes) -> set[tuple[float, ...]]:
-    """Return (x, y, low, high) of each point; low and high are y without an error bar."""
+    """Return (x, y, low, high) of each point. Without an error bar, low and high equal y."""
     found = set()
     for line, _, (bars,) in axes.containers:
         for x, y, bar in zip(*line.get_data(), bars.get_segments(), strict=True):

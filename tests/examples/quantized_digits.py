@@ -1,4 +1,4 @@
-"""A network trained on the digits, and quantized by the script of the rules."""
+"""A network that is trained on the digits, and then quantized by the rules' script."""
 
 import json
 from pathlib import Path
@@ -25,8 +25,8 @@ SGD = {"seed": 0, "epochs": 1, "batch_size": 16, "learning_rate": 0.02, "momentu
 def make(folder: Path) -> None:
     """Write digits, a network trained on them, and its quantized variants to `folder`.
 
-    The weights are stored, as trained weights differ by processor and threads. They are from
-    `train(folder, name, epochs=15)`, in half precision.
+    The weights are stored files, because trained weights differ between processors and numbers of
+    threads. They are those of `train(folder, name, epochs=15)`, in half precision.
     """
     write_images(folder, 500, 150)
     network, weights = tutorial_cnn(), np.load(Path(__file__).with_suffix(".npz"))
@@ -46,12 +46,12 @@ def write_images(folder: Path, training: int, test: int) -> None:
 
 
 def train(folder: Path, name: str, **changes: Any) -> None:
-    """Train a network on the images of `folder` and write its weights there."""
+    """Train a network on the images in `folder`, and write its weights there."""
     run("training", folder, SGD | {"output": folder / name} | changes)
 
 
 def evaluate(folder: Path, output: str, **changes: Any) -> None:
-    """Quantize the network in `folder` and evaluate it on the images there."""
+    """Quantize the network in `folder`, and evaluate it on the images there."""
     given = {"seed": 0, "calibration_images": 0, "weights": folder / "weights.pt"}
     run("evaluation", folder, given | {"output": folder / output} | changes)
 
@@ -70,7 +70,7 @@ def document(folder: Path, name: str) -> Any:
 
 
 def assert_made_here(surroundings: dict[str, Any]) -> None:
-    """Check that this code wrote the record on this machine's CPU just now."""
+    """Check that this code wrote the record just now, on this machine's CPU."""
     here, changing = environment.describe("cpu"), dict.fromkeys(("commit", "started", "ended"))
     assert surroundings | changing == here | changing
     assert surroundings["started"] < surroundings["ended"] <= here["started"]

@@ -1,4 +1,4 @@
-"""Records and tables written by hand, the tables derived from them, and their claims."""
+"""Hand-written records and tables, tables that are derived from them, and their claims."""
 
 import json
 import math
@@ -29,7 +29,7 @@ GRADIENT_BYTES = 44_695_848
 def epoch(
     number: int, seconds: float, loader_seconds: float = 0.0, **changes: Any
 ) -> dict[str, Any]:
-    """Return a rank's record of an epoch; defaults: 50,000 images, batch 128, one GPU."""
+    """Return one rank's record of an epoch. Defaults: 50,000 images, batch 128, one GPU."""
     made = {"epoch": number, "rank": 0, "role": "measured", "iterations": 391}
     made |= {"seconds": seconds, "loader_seconds": loader_seconds, "samples": TRAIN_IMAGES}
     made |= {"train_loss": 1.5, "train_accuracy": 0.5, "power_capped_seconds": None}
@@ -37,7 +37,7 @@ def epoch(
 
 
 def epochs(cell: Cell, *seconds: float) -> list[dict[str, Any]]:
-    """Return measured epochs of these seconds, each of 50,000 images, for all ranks of DDP."""
+    """Return the records of measured epochs of 50,000 images, for all ranks of DDP."""
     own = -(-TRAIN_IMAGES // cell.gpus)
     shares = {"samples": own, "iterations": -(-own // cell.batch_size)}
     return [
@@ -48,7 +48,7 @@ def epochs(cell: Cell, *seconds: float) -> list[dict[str, Any]]:
 
 
 def record(cell: Cell, epochs: list[dict[str, Any]], **changes: Any) -> RunRecord:
-    """Return a stored run's record with these epochs, and without instruments."""
+    """Return the record of a stored run with these epochs, and without instruments."""
     found = RUN.read(STORED)
     numbers = Counter(row["role"] for row in epochs if row["rank"] == 0)
     found["model"]["parameters_sha256"] = ["0" * 64] * len({row["rank"] for row in epochs})
@@ -68,7 +68,7 @@ def record(cell: Cell, epochs: list[dict[str, Any]], **changes: Any) -> RunRecor
 
 
 def save(folder: Path, made: RunRecord) -> None:
-    """Write a record to its path in the folder of run records."""
+    """Write a record to its usual path below `folder`."""
     RUN.write(Cell(**made["cell"]).record_path(folder), made)
 
 
@@ -82,9 +82,9 @@ def timing_row(
     runs: float = 3,
     **cell: str,
 ) -> dict[str, Any]:
-    """Return a row of timing.csv: `seconds` ± `spread`; without seconds, an empty row.
+    """Return a row of timing.csv: `seconds` ± `spread`. Without seconds, the row has no time.
 
-    Training takes `seconds` - `loader_seconds`. The default `cell` is plain/ddp.
+    Training takes `seconds` - `loader_seconds`. By default, the row is of recipe plain with DDP.
     """
     timed, training = 0 * seconds, seconds - loader_seconds
     return {
@@ -101,7 +101,7 @@ def timing_row(
 
 
 def runs_of(timing: pd.DataFrame) -> pd.DataFrame:
-    """Return provenance.csv: per row a run at its time, and with several runs two at its ends."""
+    """Return provenance.csv for `timing`: per row, one run, or three at the value and both ends."""
     ends = [("_low", timing["runs"] > 1), ("", timing["runs"] > 0), ("_high", timing["runs"] > 1)]
     found = [
         timing[there].assign(
@@ -120,7 +120,7 @@ def timing_table(*rows: dict[str, Any]) -> pd.DataFrame:
 
 
 def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunRecord:
-    """Return a training of four epochs on one or two GPUs, of 100 J per GPU and epoch."""
+    """Return a training of four epochs on one or two GPUs. A GPU uses 100 J per epoch."""
     epochs = [
         epoch(number, seconds / 4 - rank / 100, rank=rank, gpu_readings=[{"energy_joules": 100.0}])
         for number in (1, 2, 3, 4)
@@ -132,20 +132,20 @@ def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunR
 
 
 def synchronization() -> dict[str, Any]:
-    """Return a stored record of the synchronization of two ranks; its first step is DDP's."""
+    """Return a stored record of the synchronization of two ranks. Its first step is one of DDP."""
     path = FLAGSHIP / "experiments/gpus~2/synchronization.json"
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return record
 
 
 def step_message(phase: str, kind: str, size: int) -> dict[str, Any]:
-    """Return a message of the third step, in which DDP's buckets are final."""
+    """Return a message of the third step, when DDP's buckets are final."""
     shared = {"step": 3, "phase": phase, "kind": kind, "dtype": "float32"}
     return {**shared, "elements": size // 4, "bytes": size}
 
 
 def derived(runs: Sequence[Run] = (), **rows: Any) -> StudyTables:
-    """Return tables of these rows, and those derived from them and from records of `runs`."""
+    """Return tables with these rows, and tables derived from them and from records of `runs`."""
     found = {name: schema.frame(name, own) for name, own in rows.items()}
     if "timing" in found:
         found.setdefault("provenance", runs_of(found["timing"]))
@@ -157,12 +157,12 @@ def derived(runs: Sequence[Run] = (), **rows: Any) -> StudyTables:
 
 
 def study(*rows: dict[str, Any]) -> dict[str, pd.DataFrame]:
-    """Return timing.csv of these rows, and the tables derived from it."""
+    """Return timing.csv with these rows, and the tables derived from it."""
     return {**derived(timing=timing_table(*rows)).found}
 
 
 def claims(
     answer: Callable[[StudyTables], Answer], made: dict[str, pd.DataFrame]
 ) -> dict[str, Claim]:
-    """Return the claims of an answer to these tables, by id."""
+    """Return the claims of `answer` for these tables, by id."""
     return {claim.id: claim for claim in answer(StudyTables("example", made)).claims}

@@ -1,4 +1,4 @@
-"""Small trainings with micro-batches or ranks, and the measurement of their synchronization."""
+"""Small trainings with micro-batches or ranks, and measurements of their synchronization."""
 
 import json
 
@@ -17,7 +17,7 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import Technique
 
 GPUS, GLOBAL_BATCH, SIZES = 2, 16, [8, 8, 6]
-"""Sizes are the images of each rank in each update of an epoch of 44 images."""
+"""`SIZES` are the images per rank in each update, if an epoch has 44 images."""
 RATES = (0.002, 0.008, 0.004)
 STUDY = Study(reference_batch=8, gpus=GPUS, epochs=1, seeds=[3], crop_padding=0, model_width=2)
 STUDY = STUDY.model_copy(update={"horizontal_flip": False})
@@ -26,14 +26,14 @@ MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.25, 0.3])
 
 
 def images(count=44, classes=5, side=32):
-    """Return noise. Of 44 images, two ranks with batches of 8 have a smaller last update."""
+    """Return noise. With 44 images, two ranks and batches of 8, the last update is smaller."""
     pixels = np.random.default_rng(1).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
     labels = np.arange(count, dtype=np.int64) % classes
     return ImageDataset(pixels, labels, pixels, labels, [*map(str, range(classes))], MEAN, STD)
 
 
 class Kept(Experiment):
-    """An experiment that keeps the weights of its last run, without the batch norms' buffers."""
+    """An experiment that keeps the parameters of its last run."""
 
     def _evaluate(self, trainer, model, data, epoch):
         self.weights = {name: one.detach().clone() for name, one in model.named_parameters()}
@@ -46,7 +46,7 @@ def experiment(study=STUDY, device="cpu"):
 
 
 def trained(made=None, rates=PLAIN, seed=3, **options):
-    """Return the model's weights after a run of a technique's `options`, and its epochs."""
+    """Return the weights and the epochs of a run of a technique with `options`."""
     made = made or experiment()
     epochs = made._train(made.spec(Technique(**options), seed), rates)["epochs"]
     return made.weights, epochs
@@ -57,7 +57,7 @@ def distance(first, second):
 
 
 def train_by_torch(rank, rendezvous, target):
-    """Train rank `rank` at `RATES` with PyTorch's DDP and SGD; rank 0 saves the parameters."""
+    """Train as one rank at `RATES`, with PyTorch's DDP and SGD. Rank 0 saves the parameters."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=GPUS)
     torch.manual_seed(3)
@@ -92,7 +92,7 @@ SYNCHRONIZATION = {
 
 
 def measure(folder, output, **changed):
-    """Return the record that the script writes to `output` for the images in `folder`."""
+    """Return the record that the script writes to `output`, for the images in `folder`."""
     data = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
     script.main(plan={**SYNCHRONIZATION, **data, "output": output, **changed})
     return json.loads(output.read_text())

@@ -24,7 +24,7 @@ def folder_of(name: str) -> Path:
 
 
 def study(name: str = FLAGSHIP) -> StudyTables:
-    """Return all tables of a study's snapshot; tables above 1,000 rows have every 25th row."""
+    """Return all tables in a study's snapshot. Tables above 1,000 rows have every 25th row only."""
     tables, manifest = EXPECTED / name / "tables", folder_of(name) / "manifest.json"
     return schema.read_study(name, tables.rglob("*.csv"), manifest)
 
@@ -35,7 +35,7 @@ def lay_out(folder: Path, name: str = FLAGSHIP) -> None:
 
 
 def render(folder: Path, name: str = FLAGSHIP, **more: object) -> Page:
-    """Return the page, without figures, that the script renders after `lay_out`."""
+    """Return the page that the script renders after `lay_out`, without figures."""
     given: dict[str, object] = {
         "study": name,
         "results": folder,
@@ -50,11 +50,11 @@ def render(folder: Path, name: str = FLAGSHIP, **more: object) -> Page:
 SOURCE = ROOT / "tests/snapshots/studies/cpu"
 CONFIG: dict[str, Any] = stored.read(SOURCE)
 FILES = sorted(path.as_posix() for path in stored.own_files(SOURCE))
-"""All of the stored study."""
+"""Paths of all files of the stored study."""
 
 
 def lay_out_finished(folder: Path, **changes: Any) -> None:
-    """Write results/ and resources/ of `CONFIG` to `folder`, with top-level keys changed."""
+    """Write results/ and resources/ of `CONFIG` to `folder`, with changed top-level keys."""
     results, dataset = folder / "results", folder / "resources/dataset/digits"
     shutil.copytree(SOURCE, results, dirs_exist_ok=True)
     dataset.mkdir(parents=True, exist_ok=True)

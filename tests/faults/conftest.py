@@ -16,11 +16,11 @@ class FaultyStudy(Study):
     """A study whose processes can be listed and killed."""
 
     def command(self, *options):
-        """Return the command with the option that profiles/local has for killed runs."""
+        """Return the command, with the option for killed runs that profiles/local contains."""
         return super().command(*options, "--ignore-incomplete")
 
     def finish(self, *options):
-        """Run Snakemake to its end."""
+        """Run Snakemake until it ends."""
         assert self.start(*options).wait() == 0, self.output()
 
     def processes(self):
@@ -29,7 +29,7 @@ class FaultyStudy(Study):
         return [process for process in found if process.info["cwd"] == str(self.folder)]
 
     def orphans(self):
-        """Return the processes that are still alive after `PATIENCE_SECONDS`."""
+        """Return the processes of the study that are still alive after `PATIENCE_SECONDS`."""
         return psutil.wait_procs(self.processes(), timeout=PATIENCE_SECONDS)[1]
 
     def end(self):
@@ -53,7 +53,7 @@ class FaultyStudy(Study):
 
 @pytest.fixture(scope="session", autouse=True)
 def leases():
-    """Let timed jobs wait for each other, as outside of tests."""
+    """Let timed jobs wait for each other, as they do outside of tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(lease.SHARE_VARIABLE, raising=False)
         yield
@@ -61,6 +61,6 @@ def leases():
 
 @pytest.fixture
 def new_study(tmp_path_factory):
-    """Return a function that makes a study with changed values; its processes end with the test."""
+    """Return a function that creates a study with changed values, and end the processes."""
     new_folder = partial(tmp_path_factory.mktemp, "study")
     yield from studies(FaultyStudy, new_folder, {"machine.check": "off"})

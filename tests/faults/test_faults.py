@@ -16,10 +16,10 @@ CELL = {"gpus": 2, "batch_size": 10}
 CELLS = [{"gpus": gpus, "batch_size": size} for gpus in (1, 2) for size in (10, 20)]
 KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
 MOST_SECONDS = 40
-"""About what the four cells take."""
+"""Approximate duration of the four runs."""
 PATIENCE_SECONDS = 15
 LONG = {"dataset__train_images": 6000, "grid__gpus": [1, 2], "grid__batch_sizes": [1]}
-"""Hours of training, which only a kill ends."""
+"""Configuration whose training takes hours, so that only a kill ends it."""
 MANIFEST = "resources/dataset/synthetic/manifest.json"
 AT_THE_MOMENT = """
 import logging, signal
@@ -31,7 +31,8 @@ class Sender(logging.Handler):
 
 logger.addHandler(Sender())
 """
-"""A job's end is logged while the scheduler holds the lock that its handler of SIGTERM takes."""
+"""Code that sends SIGTERM when a job ends, while the scheduler holds a lock that its handler
+takes."""
 
 
 @pytest.mark.parametrize("victim", ["snakemake", "bash", "python"])

@@ -1,4 +1,4 @@
-"""Restore flags and variables after each test: jobs set them for the whole process."""
+"""Restore flags and variables after each test, because jobs set them for the whole process."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ if shutil.which("nvidia-smi"):
 
 
 def pytest_collection_modifyitems(items):
-    """Run the study that needs unused GPUs first, before this process uses them."""
+    """Run the study that needs unused GPUs before this process uses the GPUs."""
     items.sort(key=lambda item: "short_way" not in item.nodeid)
 
 

@@ -64,7 +64,7 @@ def test_driver_and_torch_name_the_same_gpu():
 
 @several
 def test_all_reduces_are_timed_without_their_launches_by_python(images, tmp_path):
-    """An all-reduce of 4 KiB that Python launches takes at least 28 µs."""
+    """If Python launches an all-reduce of 4 KiB, it takes at least 28 µs."""
     output, sizes = tmp_path / "sweep.json", [4096, 65536, 1048576, 67108864]
     places = {"output": output, "manifest": images / "manifest.json"}
     measure.main(sweep={"gpus": 2, "message_bytes": sizes, **places})

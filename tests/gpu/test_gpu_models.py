@@ -1,4 +1,4 @@
-"""Models of torchvision and of users on GPUs: captured, streamed, sharded. Skipped without."""
+"""Models of torchvision and of users on GPUs: captured, streamed, sharded. Skipped without GPUs."""
 
 import json
 
@@ -31,7 +31,7 @@ TUNED = {"precision": "float32", **dict.fromkeys(SWITCHES, True)}
 
 @pytest.fixture(scope="module")
 def train(images, tmp_path_factory):
-    """Return a function that returns the record of recipe tuned; equal options run once."""
+    """Return a function that returns the record of recipe `tuned`. Equal options run once."""
     folder = tmp_path_factory.mktemp("models")
     (folder / "own.py").write_text(OWN)
     made = {}

@@ -34,7 +34,7 @@ FLOPS_OF_WIDTH_1 = 921_696
 
 
 def dataset():
-    """Return 100 images of two classes: at batch 32 the last batch has 4."""
+    """Return 100 images of two classes. With batches of 32, the last batch has 4 images."""
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 255, (100, 32, 32, 3), dtype=np.uint8)
     labels = np.arange(100) % 2
@@ -45,7 +45,7 @@ def dataset():
 def trainer(
     global_batch=32, gpus=1, strategy="ddp", rate=0.01, processes=1, micro_batches=1, **options
 ):
-    """Return a trainer of recipe tuned, its model, and the model's initial state."""
+    """Return a trainer with recipe `tuned`, its model, and the initial state of the model."""
     spec = RunSpec(
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
         engine="resident",
@@ -66,7 +66,7 @@ def trainer(
 
 
 def movement(model, before):
-    """Return the change of each parameter by training."""
+    """Return the change of each parameter since `before`."""
     return [parameter.detach() - before[name] for name, parameter in model.named_parameters()]
 
 
@@ -87,7 +87,7 @@ SCHEDULED = {"nesterov": True, "warmup_share": 0.2, "decay": "linear"}
     ],
 )
 def test_captured_steps_train_as_launched_ones_do_tail_included(options):
-    """Batches of 32 leave a tail of 4, which is not compiled; those of 52 one of 48, which is."""
+    """Batches of 32 leave a last batch of 4, not compiled. Batches of 52 leave 48, compiled."""
     moved = []
     for captured in (False, True):
         tuned, model, before = trainer(cuda_graph=captured, rate=STEADY_RATE, **options)
@@ -102,7 +102,7 @@ def test_captured_steps_train_as_launched_ones_do_tail_included(options):
     "switches", [{}, {"cuda_graph": True}, {"cuda_graph": True, "compile": True}]
 )
 def test_fused_norms_train_as_those_of_pytorch_do(precision, switches):
-    """Compares running statistics: rounding alone moves weights apart by tens of percent."""
+    """Running statistics are compared: rounding alone changes weights by tens of percent."""
     variances, losses = [], []
     for options in ({}, {"fused_norms": True, **switches}):
         tuned, model, before = trainer(50, precision=precision, **options)
@@ -145,7 +145,7 @@ BF16 = {"precision": "bf16", "fused_norms": False}
 
 @pytest.mark.parametrize("switches", [{}, {"micro_batches": 2}, BF16])
 def test_captured_steps_of_ddp_train_as_launched_ones(tmp_path, switches):
-    """One of two ranks, in a process group of its own."""
+    """The test is one of two ranks, in a process group that has no other rank."""
     dist.init_process_group("nccl", f"file://{tmp_path}/store", rank=0, world_size=1)
     moved = []
     for captured in (False, True):
@@ -243,7 +243,7 @@ INSIDE = r"rank 0: timed out: waited \d+ s after step 1 of epoch 2.*; likely stu
     ],
 )
 def test_lost_rank_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault, asked, named):
-    """The rank is lost between epochs, or inside a captured epoch."""
+    """The rank is lost between epochs or inside a captured epoch."""
     asked = {"device": "cuda", "collective-timeout-seconds": 5} | asked
     with pytest.raises(UserError, match=named):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **asked)

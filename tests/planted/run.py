@@ -1,7 +1,7 @@
 """Plant mistakes in a clone of the project, one at a time, and report which ones tests notice.
 
-`python tests/planted/run.py [ID …]` plants all faults of faults.yaml, or those named, in a clone
-of the last commit.
+`python tests/planted/run.py [ID …]` plants the named faults of faults.yaml, or all faults, in a
+clone of the last commit.
 """
 
 import re
@@ -17,12 +17,12 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FAULTS = Path(__file__).with_name("faults.yaml")
 LONGEST_SECONDS = 600
-"""Tests that take longer have noticed: they hang."""
+"""Tests that take longer have noticed the mistake, because they hang."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
 def first_failure(tests: list[str], copy: Path) -> str:
-    """Return the first of `tests` that fails in `copy`; an empty text if all pass."""
+    """Return the first of `tests` that fails in `copy`, or an empty text if all pass."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     limit = ["timeout", "--kill-after", "5", str(LONGEST_SECONDS)]
     done = subprocess.run([*limit, *command], cwd=copy, capture_output=True, text=True)
@@ -34,7 +34,7 @@ def first_failure(tests: list[str], copy: Path) -> str:
 
 
 def outcome(fault: dict[str, Any], copy: Path) -> tuple[str, str]:
-    """Plant a fault, run its tests, remove it; return the result and the test that noticed it."""
+    """Plant a fault, run its tests, remove it. Return the result and the test that noticed it."""
     path = copy / fault["file"]
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if text.count(fault["old"]) != 1:

@@ -1,9 +1,9 @@
 """A real Slurm on this machine: munge, slurmctld and two slurmd with four GPUs each.
 
-The GPUs are device files without a device behind them. Everything listens on the loopback interface
-alone. All state is in one temporary folder; the only things outside it are two links in /etc/slurm,
-because the executor of job steps strips SLURM_CONF from their environment. Slurm's own log and
-prolog tell which GPUs each job step was given and which processes were started in it.
+The GPUs are device files without a device. All daemons listen only on the loopback interface. All
+state is in one temporary folder, except for two links in /etc/slurm. They are needed because the
+executor of job steps removes SLURM_CONF from the environment. Slurm's log and prolog show which
+GPUs each job step had, and which processes were started in it.
 """
 
 import os
@@ -96,9 +96,9 @@ def _left_by_killed_tests(configuration):
 
 @contextmanager
 def cluster():
-    """Run a Slurm on this machine until the block ends, then remove all of it.
+    """Run Slurm on this machine in a `with` block; yield the folder of its state.
 
-    Yields the folder of its state.
+    At the end, everything is removed.
     """
     with ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="slurm-"))
@@ -164,7 +164,7 @@ def running(*names):
 
 
 def wait_for(condition, what, folder=None):
-    """Wait until `condition()` is true; after `PATIENCE_SECONDS` fail with the daemons' output."""
+    """Wait until `condition()` is true. After `PATIENCE_SECONDS`, fail with the daemons' output."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
@@ -218,13 +218,13 @@ def _free_port():
 
 
 class SlurmStudy(Study):
-    """A study whose jobs Slurm runs, with Slurm's records of them."""
+    """A study whose jobs run in Slurm, with access to Slurm's records of these jobs."""
 
     def command(self, *options):
         return ["snakemake", "--profile", "slurm", *options, "--configfile", "tiny.yaml"]
 
     def start(self, *options):
-        """Start it with the plugins on PYTHONPATH; `make env` adds them to the environment."""
+        """Start Snakemake with plugins on PYTHONPATH. In an environment, `make env` adds them."""
         return super().start(*options, PYTHONPATH=str(self.folder / "workflow/plugins"))
 
     def jobs(self):

@@ -22,7 +22,7 @@ STATES = {
 
 @pytest.fixture(scope="module")
 def study(new_slurm_study):
-    """A study with one job of each kind of failure, and one that finished."""
+    """Return a study with one job of each kind of failure, and one job that succeeded."""
     # Batches of 1 to 3 take minutes; two processes do not meet within a millisecond.
     study = new_slurm_study(
         dataset__train_images=6000,

@@ -1,4 +1,4 @@
-"""When Snakemake and Slurm lose contact, no job is lost, repeated or awaited for ever."""
+"""When Snakemake and Slurm lose contact, no job is lost, repeated or awaited forever."""
 
 import os
 import re
@@ -16,7 +16,7 @@ SLOW, QUICK = 1, 500
 
 @pytest.fixture
 def study(new_slurm_study):
-    """A study with one cell of hours and one of seconds."""
+    """Return a study with one run that takes hours and one that takes seconds."""
     return new_slurm_study(**LONG, grid__gpus=[1], grid__batch_sizes=[SLOW, QUICK])
 
 
@@ -35,7 +35,7 @@ def scontrol(*words):
 def test_controller_outage_loses_and_doubles_no_job(
     study, program, told, states, tmp_path, monkeypatch
 ):
-    """The controller is suspended at the program's first call; a job's step calls Python."""
+    """At the first call of `program`, the controller is suspended. A job step calls `python`."""
     (pid,) = cluster.running("slurmctld")
     stand_in = tmp_path / program
     due = '[ "$SLURM_STEP_ID" ]' if program == "python" else "true"

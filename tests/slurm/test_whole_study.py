@@ -1,4 +1,4 @@
-"""A study over one and two nodes, from the configuration to the report; a user's own script."""
+"""Studies on one and on two nodes, from configuration to report, and a user's own script."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ from examples.configurations import OWN_FILES, OWN_PAGE
 
 @pytest.fixture(scope="module")
 def study(new_slurm_study):
-    """1 and 2 GPUs on one node, 4 GPUs on two."""
+    """Return a study on 1 and 2 GPUs of one node, and on 4 GPUs of two nodes."""
     study = new_slurm_study(
         grid__gpus=[1, 2, 4],
         grid__batch_sizes=[10],

@@ -1,4 +1,4 @@
-"""Records and networks that several test modules read; each is made once."""
+"""Records and networks that several test modules read. Each is created once."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from training_runs import DEVICE, run
 
 @pytest.fixture(autouse=True, scope="module")
 def own_threads():
-    """Restore the number of threads after each module, as sums depend on it."""
+    """Restore the number of threads after each module, because sums depend on this number."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -23,9 +23,9 @@ def own_threads():
 
 @pytest.fixture(autouse=True, scope="session")
 def forked_processes():
-    """Let the launcher fork this process, as starting Python takes seconds.
+    """Let the launcher fork this process, because starting Python takes seconds.
 
-    With a GPU it starts processes: a GPU cannot be used after a fork.
+    With a GPU, it starts new processes, because a GPU cannot be used after a fork.
     """
     if DEVICE == "cpu":
         launcher.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": ForkedPopen})

@@ -10,16 +10,17 @@ ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "workflow/scripts/scaling"
 EXTRAS = LIBRARY.parent / "extras"
 APART = [LIBRARY.parent / "grader", *(path.parent for path in EXTRAS.glob("*/__init__.py"))]
-"""Packages beside the library that can be deleted: it imports none of them, and none another."""
+"""Packages that can be deleted. The library imports none of them, and they import no other of
+them."""
 ORDER = [
     *("core", "registry", "config", "data", "models", "launch", "training", "instruments"),
     *("large_batches", "synchronization", "quantization"),
     *("tables", "claims", "figures", "report", "terminal"),
 ]
-"""Packages by stage: each imports only those before it."""
+"""Packages in order. Each imports only packages before it."""
 DERIVING = ORDER[ORDER.index("tables") :]
 SHARED = ["core", "registry", "config"]
-"""What both measuring and deriving may import: the two meet in files."""
+"""Packages that both the measuring and the deriving packages import. The two share only files."""
 
 
 def modules(*packages):
@@ -32,7 +33,7 @@ def package(path, folder=LIBRARY):
 
 
 def imports(path):
-    """Yield the names that a module imports, as `scaling.core.files`, also in functions."""
+    """Yield the dotted names that a module imports (`scaling.core.files`), also in functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom | ast.Import):
             module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
@@ -77,11 +78,11 @@ PROSE += [ROOT / "Makefile", ROOT / "config/README.md"]
 TEMPLATES = [*ROOT.glob("report/**/*.j2")]
 MODULES = sorted(ROOT.glob("workflow/scripts/**/*.py"))
 NO_PROSE = r"(?s)```.*?```|`[^`]*`|\]\([^)]*\)|\{[{%#].*?[}%#]\}|<[^>]*>"
-"""Code, targets of links, tags and what a template computes."""
+"""Code, targets of links, tags, and template expressions."""
 
 
 def texts(path):
-    """Return a file's prose; of a module, strings of several words that are no docstrings."""
+    """Return the prose of a file. In a module, this is strings of several words, not docstrings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return re.sub(NO_PROSE, " ", text)

@@ -1,4 +1,4 @@
-"""make in a folder with any name, and with any characters in arguments."""
+"""Make in folders with any name, and with any characters in arguments."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ CODE = """subs/`touch X`$(touch X)$(shell touch X)" 'ü;touch X"""
 
 @pytest.fixture
 def make(tmp_path):
-    """Return a function that runs make in a folder with a stand-in environment."""
+    """Return a function that runs make in a folder, whose environment is a stand-in."""
     folder = tmp_path / "a b's $HOME `x` \"ü"
     (folder / ".venv/bin").mkdir(parents=True)
     (folder / ".venv/lib/python3/site-packages").mkdir(parents=True)

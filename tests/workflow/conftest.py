@@ -12,7 +12,7 @@ from training_runs import DEVICE
 
 @pytest.fixture(scope="session", autouse=True)
 def python(tmp_path_factory):
-    """Let jobs fork a process that has imported their libraries."""
+    """Let jobs run in forks of a process that has imported their libraries."""
     if DEVICE == "cuda":
         yield
         return
@@ -28,15 +28,15 @@ def python(tmp_path_factory):
 
 @pytest.fixture
 def new_study(tmp_path):
-    """Return a function that makes a study with changed values."""
+    """Return a function that creates a study with changed values."""
     yield from studies(Study, lambda: tmp_path)
 
 
 @pytest.fixture(scope="session")
 def finished_study(tmp_path_factory):
-    """Return a finished study, which runs once for all of pytest's workers.
+    """Return a finished study, which all workers of pytest share.
 
-    A test that changes it uses the copy `study`.
+    Tests that change the study use the copy `study`.
     """
     own = tmp_path_factory.getbasetemp()
     made = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "finished"

@@ -1,4 +1,4 @@
-"""Without the packages that can be deleted, the rest plans a study and replays a stored one."""
+"""Without the packages that can be deleted, a study is planned, and a stored one is replayed."""
 
 import shutil
 
@@ -6,7 +6,7 @@ import snapshots
 from small_study import ROOT, forked
 
 APART = ["grader", "extras/kernels"]
-"""Packages below workflow/scripts, without their tests."""
+"""Packages below workflow/scripts that are deleted, without their tests."""
 STORED = "h200x2-vit"
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md and docs/own_trainer.md, and use by another workflow."""
+"""The examples in docs/extending.md and docs/own_trainer.md, and use by another workflow."""
 
 import json
 import re
@@ -76,7 +76,7 @@ QUICK = {
     "interconnect": {"message_bytes": [4096], "warmup": 1, "repeats": 3, "iterations": 1},
     "peaks": {"matrix_sizes": [64], "copy_bytes": 1000, "sustained_seconds": 0.0},
 }
-"""One batch size, and measurements that take seconds."""
+"""Changes that make measurements take seconds: one batch size, few repeats."""
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_own_script_has_a_report_and_its_edit_repeats_it(folder):
 
 
 CHANGES = re.findall(r"```diff\n# (\S+)\n(.*?)```", PAGE, re.DOTALL)
-"""The changes to the project that the page shows: a file, and lines with + and -."""
+"""Changes that the page shows: a file, and lines with + and -."""
 ADDED_TESTS = [
     *("tests/unit/models/test_tiny.py", "tests/unit/registry/test_registry.py"),
     "tests/unit/claims/test_q1_to_q3.py::test_waits_are_compared_between_the_ends",
@@ -118,7 +118,7 @@ REPLAYED = "h200-ladder"
 
 
 def change(path, lines):
-    """Apply the lines of a diff to their only place in the file, or append them."""
+    """Apply the lines of a diff where they fit in the file, which is one place, or append them."""
     old, new = ("".join(re.findall(rf"^[{one}](.*\n)", lines, re.MULTILINE)) for one in "-+")
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     # The last line may be the beginning of one.

@@ -1,4 +1,4 @@
-"""A finished study is packed, and its tables and report are made from the packed records."""
+"""A finished study is packed. Its tables and report are rebuilt from the packed records."""
 
 import base64
 import re
@@ -46,7 +46,7 @@ def clone(stored, new_study):
 
 
 def tables(folder):
-    """Return the contents of all tables and the claims, by path."""
+    """Return the contents of all tables and of the claims, by path."""
     paths = [*folder.rglob("*.csv"), *folder.rglob("claims.json")]
     return {path.relative_to(folder): path.read_bytes() for path in paths}
 

@@ -100,7 +100,7 @@ def test_dry_run_without_the_study_s_gpu_is_a_plan(new_study, monkeypatch):
 
 
 def test_unrunnable_study_is_refused_before_any_job(new_study, monkeypatch):
-    """Too many devices, options that the model lacks, and a missing Slurm are refused."""
+    """Refused are too many devices, options that the model lacks, and a missing Slurm."""
     too_many = devices.cores() + 1
     study = new_study(grid__gpus=[1, too_many])
     refused = study.snakemake()

@@ -33,7 +33,7 @@ CELLS = [(2, 128), (2, 512), (4, 128), (4, 512)]
 
 
 def edited(values: dict[tuple[int, int], dict[str, str]], text: str = CLEAN) -> str:
-    """`text` with other fields in the rows of (gpus, batch_size)."""
+    """Return `text` with other fields in the rows of (gpus, batch_size), which are the keys."""
     table = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
     for (n, b), fields in values.items():
         place = (table["gpus"] == str(n)) & (table["batch_size"] == str(b))
@@ -42,25 +42,25 @@ def edited(values: dict[tuple[int, int], dict[str, str]], text: str = CLEAN) -> 
 
 
 def column(name: str, *values: str) -> dict[tuple[int, int], dict[str, str]]:
-    """`values` in the column `name` of the four cells on several GPUs, for `edited`."""
+    """Return `values` of column `name` in the rows with several GPUs, in the form for `edited`."""
     return {cell: {name: value} for cell, value in zip(CELLS, values, strict=True)}
 
 
 def write(folder: Path, text: str = CLEAN) -> Path:
-    """Lay the study out in `folder`, as timings.csv."""
+    """Write the study to timings.csv in `folder`."""
     folder.mkdir(exist_ok=True, parents=True)
     (folder / "timings.csv").write_text(text, encoding="utf-8")
     return folder
 
 
 def study(folder: Path, text: str = CLEAN) -> list[Finding]:
-    """The findings on the one study of these files."""
+    """Return the findings on the study with this text."""
     each = read_folder(write(folder, text))
     return judge(each[0], TRAIN_IMAGES).findings
 
 
 def causes_of(findings: list[Finding], *severities: str) -> dict[str, list[tuple[int, int]]]:
-    """The cells of each cause of these severities (default: errors and warnings)."""
+    """Return the rows (gpus, batch_size) of each cause. Default: errors and warnings."""
     causes = dict[str, list[tuple[int, int]]]()
     for one in findings:
         if one.severity in (severities or ("error", "warning")):

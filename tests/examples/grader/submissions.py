@@ -1,4 +1,4 @@
-"""Submissions made for tests, honest ones and single mistakes, and how often an audit is right."""
+"""Submissions for tests, correct or with one mistake, and how often an audit is right."""
 
 import random
 import sys
@@ -26,9 +26,9 @@ RIGHT = {
     "communication": "moving",
     "bandwidth": "bytes * steps / moving / 1e9",
 }
-"""Figures of N GPUs and batch size b: T, T1 are seconds of an epoch on N GPUs and on one, `first`
-the one that compute is of, `moving` the communication, `bytes` those of one of `steps`, k = 4 bytes
-a parameter. In a mistake `right` is the right figure."""
+"""Formulas of the values for N GPUs and batch size b. T and T1 are seconds of an epoch on N GPUs
+and on one; `first` is the time that compute is part of, `moving` that of communication; `bytes` are
+sent in each of `steps`; k is 4 bytes per parameter. In `MISTAKES`, `right` is the right value."""
 MISTAKES = {
     "speedup upside down": ("speedup", "T / T1"),
     "speedup of the first batch": ("speedup", "smallest / T"),
@@ -62,7 +62,7 @@ MISTAKES = {
     "bandwidth of parameters": ("bandwidth", "right / 4"),
     "bandwidth, steps of one GPU": ("bandwidth", "right * ceil(images / b) / steps"),
 }
-"""The column and the formula of each."""
+"""Column and formula of each mistake."""
 COLUMNS = {
     "speedup": ["Speedup", "Speed-up (x)"],
     "efficiency": ["Efficiency (%)", "parallel efficiency (%)"],
@@ -75,7 +75,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Submission:
-    """A file as a student hands it in: its name and text, and the planted mistake, if any."""
+    """A file as a student submits it (name and text), and the planted mistake, if any."""
 
     name: str
     text: str
@@ -84,7 +84,7 @@ class Submission:
 
 
 def study(rng: random.Random, digits: int) -> dict[str, Any]:
-    """The names in formulas: times as of training, a cost a step and an image, loading, noise."""
+    """Return the names in formulas: times that follow from random costs, loading and noise."""
     gpus = rng.choice([(1, 2, 4), (1, 2, 4), (1, 2), (1, 2, 4, 8)])
     batches = rng.choice([(32, 128, 512), (32, 128, 512, 2048), (16, 64, 256)])
     batches += (8192,) * (gpus[-1] < 8 and 2048 in batches)
@@ -109,7 +109,7 @@ def study(rng: random.Random, digits: int) -> dict[str, Any]:
 
 
 def submission(seed: int, mistake: str = "") -> Submission:
-    """A submission by its seed, honest or with one mistake; layout, digits, headers by chance."""
+    """Return a seed's submission, correct or with one mistake. Layout and headers are random."""
     rng, (column, formula) = random.Random(f"{seed} {mistake}"), MISTAKES.get(mistake, ("", ""))
     digits = {name: rng.choice([2, 2, 3]) for name in ("T", "training", *RIGHT)}
     digits |= {"rate": rng.choice([0, 1]), "efficiency": rng.choice([0, 1, 1, 2])}
@@ -160,7 +160,7 @@ def _markdown(lines: list[Any]) -> str:
 
 
 def _lab(rng: random.Random, of: Any, texts: pd.DataFrame, column: str) -> tuple[str, str]:
-    """The lab's three tables, with one header row or two merged ones, in Markdown or TSV."""
+    """Return the lab's three tables as Markdown or TSV, with one header row or two merged ones."""
     merged, tabs = rng.random() < 0.6, rng.random() < 0.3
     first = {"T": "Time (s)", "speedup": "Speedup"}
     second = {"compute": "Compute (s)", "communication": "Comm (s)"}
@@ -186,7 +186,7 @@ def _lab(rng: random.Random, of: Any, texts: pd.DataFrame, column: str) -> tuple
 
 
 def judged(submitted: Submission) -> list[Finding]:
-    """The findings on a submission, remarks left out."""
+    """Return the findings on a submission, without remarks."""
     with TemporaryDirectory() as name:
         path = Path(name) / submitted.name
         path.write_text(submitted.text, encoding="utf-8")
@@ -196,15 +196,15 @@ def judged(submitted: Submission) -> list[Finding]:
 
 
 def blamed(seeds: Iterable[int]) -> dict[int, set[str]]:
-    """The severities of the findings on honest submissions that have any, by their seeds."""
+    """Return the severities of findings on correct submissions, by seed, if there are any."""
     each = ((seed, {one.severity for one in judged(submission(seed))}) for seed in seeds)
     return {seed: severities for seed, severities in each if severities}
 
 
 def rates(seeds: Iterable[int], mistakes: Iterable[str] = MISTAKES) -> list[int]:
-    """How many planted mistakes there are, were found, and were named by the first cause.
+    """Return the numbers of planted mistakes, of found ones, and of those named by the first cause.
 
-    A mistake that changes fewer than three figures is left out.
+    A mistake that changes fewer than three values does not count.
     """
     counts = [0, 0, 0]
     for planted in (submission(seed, mistake) for mistake in mistakes for seed in seeds):

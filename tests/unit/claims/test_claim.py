@@ -1,4 +1,4 @@
-"""Claims: their file and sentences; what a study without records has to set."""
+"""Claims: their file and their sentences. A study without records says which key to set."""
 
 import re
 from dataclasses import asdict

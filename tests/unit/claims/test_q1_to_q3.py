@@ -1,4 +1,4 @@
-"""Questions 1 to 3: claims on batch sizes, speedups, the parts of an epoch and the link."""
+"""Questions 1 to 3: claims on batch sizes, speedups, parts of an epoch, and the link."""
 
 import pytest
 
@@ -10,13 +10,13 @@ ALONE = {32: 9.8, 128: 4.0, 512: 3.0}
 
 
 def alone(smallest, runs=3):
-    """Three batch sizes on one GPU, runs ± 2 %."""
+    """Return a study of three batch sizes on one GPU, with run times ± 2 %."""
     times = [(32, smallest), (128, 3.5), (512, 1.5)]
     return study(*(timing_row(1, b, own, spread=own / 50, runs=runs) for b, own in times))
 
 
 def together(*seconds):
-    """Cells on one and two GPUs, runs ± 2 %."""
+    """Return a study on one and two GPUs, with run times ± 2 %."""
     two = dict(zip(ALONE, seconds, strict=True))
     times = [(gpus, *own) for gpus, found in ((1, ALONE), (2, two)) for own in found.items()]
     return study(*(timing_row(gpus, b, own, spread=own / 50) for gpus, b, own in times))
@@ -35,7 +35,7 @@ def test_larger_batches_are_judged_by_their_intervals(smallest, runs, verdict):
 
 
 def model(times):
-    """Return the answer to Q1 for these seconds of training."""
+    """Return the answer to Q1 for these training times (s)."""
     made = study(*(timing_row(1, b, own) for b, own in times.items()))
     used = made["timing"].assign(loading_share=[0.1, 0.5, 0.8], idle_besides_share=[0.4, 0.0, 0.0])
     return scaling.batches(StudyTables("example", made | {"utilization": used}))

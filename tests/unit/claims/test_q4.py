@@ -12,10 +12,10 @@ from scaling.tables.accuracy import remedies
 
 
 def runs(remedy, batch, *accuracies, held_out=None, **more):
-    """Rows of convergence.csv: a run on held-out images, and one of each seed at its rate.
+    """Return rows of convergence.csv: one run with a validation set, and one run per seed.
 
-    On held-out images it reaches the first seed's accuracy, or `held_out`. A seed without an
-    accuracy diverged.
+    The first run reaches the accuracy `held_out` or, by default, that of the first seed. A seed
+    whose accuracy is None diverged.
     """
     shared = {"remedy": remedy, "global_batch": batch, "status": "ok", "options": ""}
     shared |= {"reference": (remedy, batch) == ("rate_sweep", 128), "at_edge": False}
@@ -29,7 +29,7 @@ def runs(remedy, batch, *accuracies, held_out=None, **more):
 
 
 def around(first):
-    """Three accuracies, one point apart."""
+    """Return three accuracies that are one percentage point apart."""
     return [first + n / 100 for n in range(3)]
 
 
@@ -41,17 +41,17 @@ KNOWN = {
     # Of more epochs than the reference.
     ("longer", 512): runs("longer", 512, *around(0.74), planned_epochs=4),
 }
-"""Techniques at two global batches. The best at 128 has 73 % test accuracy, plain SGD 71 %."""
+"""Techniques at two global batches. At 128, the best has 73 % test accuracy, plain SGD 71 %."""
 
 
 def tables(rows):
-    """convergence.csv of these techniques' rows, and remedies.csv, which follows."""
+    """Return convergence.csv of these rows, and remedies.csv, which is derived from it."""
     convergence = schema.frame("convergence", [row for own in rows.values() for row in own])
     return {"convergence": convergence, "remedies": remedies(convergence, 0.02)}
 
 
 def gap(rows):
-    """The claim on the gap of batch 512."""
+    """Return the claim on the accuracy gap at batch 512."""
     return claims(answer, tables(rows))["Q4.2-gap-512"]
 
 

@@ -1,4 +1,4 @@
-"""Questions 5 to 7: orders of images, messages, equality of ranks; Part B: cost of int8."""
+"""Questions 5 to 7 (image orders, messages, equality of ranks) and Part B (cost of int8)."""
 
 import pandas as pd
 import pytest
@@ -11,7 +11,7 @@ from scaling.tables.schema import StudyTables
 
 
 def answers(document):
-    """The answers to questions 5, 6 and 7."""
+    """Return the answers to questions 5, 6 and 7."""
     names = ("sampler", "collectives", "buffers")
     found = {name: getattr(tables, name)([document]) for name in names}
     asked = (ranks_int8.order, ranks_int8.messages, ranks_int8.replicas)
@@ -86,7 +86,7 @@ STAGE = "weights+activations"
     ],
 )
 def test_cost_is_judged_by_the_interval_over_networks(differences, verdict, words):
-    """Seeds have these differences from 60 % in float32."""
+    """Each seed's accuracy differs by one of `differences` from 60 % in float32."""
     rows = {"seed": range(len(differences)), "stage": STAGE, "difference_points": differences}
     table = pd.DataFrame(rows).assign(agreement_percent=99.0, mean_standard_error_points=0.01)
     table = table.assign(packed_bytes=1, compression=4)

@@ -1,4 +1,4 @@
-"""A mistake in a configuration is named by its key; parts of a study can be left out."""
+"""Errors in a configuration name the key. Parts of a study can be left out."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_mistake_is_named_with_key_and_allowed_values(path, value, sentence):
     ],
 )
 def test_mistakes_of_one_kind_are_listed_together(first, second):
-    """Mistakes of keys and types, of recipes, and of options that exclude each other."""
+    """The mistakes are of keys and types, of recipes, or of options that exclude each other."""
     with pytest.raises(UserError) as raised:
         config.check(changed(first, second))
     start, *sentences = str(raised.value).split("\n")

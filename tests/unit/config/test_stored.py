@@ -19,7 +19,7 @@ LOG = str(Path("logs/train_run", Path(LAST).relative_to("runs").parent).with_suf
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return the working folder, whose results/ has a finished study."""
+    """Return the working directory, in which results/ has a finished study."""
     lay_out_finished(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -1,4 +1,4 @@
-"""An edit changes the digests of the cells and scripts that run the edited code, and no others."""
+"""An edit changes the digests of runs and scripts that use the edited code, and no others."""
 
 import re
 import shutil
@@ -25,11 +25,11 @@ MEASURING = {
     "dataset_prepare": ["dataset_prepare", *DATASETS.modules("images")],
     "machine_check": ["scaling.instruments.machine"],
 }
-"""The modules that the rules name."""
+"""Modules of each measuring rule."""
 
 
 def digests(root):
-    """Return the digests of all scripts, and of all kinds of cells."""
+    """Return the digests of all scripts and of all kinds of runs, by name."""
     # Not those that are kept by a text, so that only edited files are parsed again.
     for cached in ("digest", "_files", "_text"):
         getattr(code_digest, cached).cache_clear()
@@ -45,7 +45,7 @@ def digests(root):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Return a copy of the code, and its digests."""
+    """Return the folder of a copy of the code, and the digests of this code."""
     root = tmp_path_factory.mktemp("code") / "scripts"
     shutil.copytree(SCRIPTS, root, ignore=shutil.ignore_patterns("__pycache__"))
     with mock.patch.object(code_digest, "SCRIPTS", root):
@@ -53,7 +53,7 @@ def project(tmp_path_factory):
 
 
 def changed(project, edits):
-    """Return the names of digests that change with `edits`, functions by path."""
+    """Return the names of digests that `edits` change. `edits` maps paths to editing functions."""
     root, before = project
     texts = {path: (root / "scaling" / path).read_text() for path in edits}
     made = {path: edit(texts[path]) for path, edit in edits.items()}

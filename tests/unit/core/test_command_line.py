@@ -1,4 +1,4 @@
-"""A script's arguments are JSON or options."""
+"""A script reads its arguments as JSON or as options."""
 
 import json
 from pathlib import Path

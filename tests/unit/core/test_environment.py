@@ -14,7 +14,7 @@ MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A driver that knows `MACHINE`; a handle is the GPU's index."""
+    """Replace the driver by one that knows `MACHINE`. A handle is the GPU's index."""
     nvml = environment.pynvml
 
     def by_uuid(uuid):
@@ -35,7 +35,7 @@ def machine(monkeypatch):
 
 @pytest.fixture
 def volta(machine, monkeypatch):
-    """Make only the machine's last GPU visible; it is a Volta."""
+    """Make only the machine's last GPU visible, which is a Volta."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     nvml, answer = environment.pynvml, [7, 0]
     monkeypatch.setattr(nvml, "nvmlDeviceGetCudaComputeCapability", lambda _: tuple(answer))

@@ -1,4 +1,4 @@
-"""A script's error message."""
+"""The error message of a script."""
 
 import pytest
 

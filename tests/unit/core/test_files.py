@@ -1,4 +1,4 @@
-"""A file is written completely or not at all; an unreadable file is refused in one sentence."""
+"""A file is written completely or not at all. An unreadable file is refused in one sentence."""
 
 import errno
 import os

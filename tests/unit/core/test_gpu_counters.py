@@ -1,4 +1,4 @@
-"""GPU counters of an epoch; counters that the driver lacks are absent, not an error."""
+"""GPU counters of an epoch. Counters that the driver does not have are absent."""
 
 import pytest
 

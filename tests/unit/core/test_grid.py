@@ -1,4 +1,4 @@
-"""Cells of a grid, and their paths."""
+"""The runs of a grid, and their paths."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from scaling.core.grid import Cell
 
 
 def config(recipes, gpus, sizes, strategies=("ddp",), **keys):
-    """Return the sections of a configuration that describe a grid of one seed."""
+    """Return a configuration whose grid has one seed."""
     grid = {"recipes": [*recipes], "strategies": strategies, "gpus": gpus, "batch_sizes": sizes}
     return {"parts": ["scaling"], "grid": grid | {"seeds": [0]} | keys, "recipes": recipes}
 

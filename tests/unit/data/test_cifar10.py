@@ -1,4 +1,4 @@
-"""CIFAR-10 from a server or a local path, with a small archive in place of the real one."""
+"""CIFAR-10 from a server or a local path. A small archive replaces the real one."""
 
 import hashlib
 import pickle
@@ -25,7 +25,7 @@ CLASSES = ["ship", "cat"]
 
 @pytest.fixture
 def archive(tmp_path, monkeypatch):
-    """Return an archive like CIFAR-10's, of two training batches and one test batch."""
+    """Return a small archive in CIFAR-10's format, with two training batches and one test batch."""
     folder = tmp_path / "published" / BATCHES
     folder.mkdir(parents=True)
     # Each image has one value per channel: batch number, 100, label.

@@ -11,7 +11,7 @@ from scaling.data.dataset import ImageDataset, Request
 
 
 def small_dataset(**changes):
-    """Return three training and two test images of two classes; the first one is white."""
+    """Return three training and two test images of two classes. The first image is white."""
     train_images = np.zeros((3, 32, 32, 3), dtype=np.uint8)
     train_images[0] = 255
     arrays = {
@@ -64,7 +64,7 @@ def test_saved_dataset_is_loaded_and_damaged_file_refused(tmp_path):
 
 
 def test_digits_have_the_manifest_of_a_stored_study():
-    """Counts, mean, deviation and the checksum of all arrays."""
+    """The manifest has counts, mean, standard deviation and a checksum of all arrays."""
     data, origin = generated.digits(Request(source="digits"))
     stored = DATASET.read(SOURCE / "manifest.json")
     assert dataset.manifest(data, "digits", origin) == stored

@@ -16,7 +16,7 @@ def resident(data, padding=4, flip=True, rank=0, ranks=1, kind=ResidentImages):
 
 
 def places(count, **rank):
-    """Return the place of each black image's white pixel in the first epoch of a rank."""
+    """Return where the white pixel of each image is, in the first epoch of a rank."""
     pixels = np.zeros((count, 32, 32, 3), np.uint8)
     pixels[:, 10, 12] = 255
     labels = np.zeros(count, np.int64)
@@ -41,7 +41,7 @@ def test_batches_equal_torchvisions_crop_flip_normalize():
 
 
 def test_crops_and_flips_are_as_frequent_as_in_torchvision():
-    """A black image with one white pixel shows where it was cropped and whether it was flipped."""
+    """A white pixel in a black image shows the crop and the flip of the image."""
     count = 4_050
     place = places(count)
     rows = torch.bincount(14 - place // 32, minlength=9)

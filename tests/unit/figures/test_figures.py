@@ -98,7 +98,7 @@ def test_first_and_best_techniques_are_named_others_grey():
 
 EDGES = [(level - 0.5) / 2 for level in range(-5, 5)]
 HISTOGRAM = {"bin_edges": EDGES, "counts": [1, 0, 2, 0, 1, 10, 3, 2, 1]}
-"""Of levels -5 to 3 at 2 levels per unit."""
+"""Histogram of levels from -5 to 3, at 2 levels per unit."""
 
 
 def test_layer_is_drawn_between_limits_by_four_levels():

@@ -1,4 +1,4 @@
-"""Right figures are right, each slip is named in the cells that have it, and chance names none."""
+"""Correct values pass, each mistake is named in its cells, and chance alone is not blamed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Auditing a pile of submissions: what the terminal says, what the page shows, how it ends."""
+"""Audits of several submissions: terminal output, page and exit status."""
 
 import csv
 import os
@@ -20,7 +20,7 @@ NONE = CLEAN.splitlines()[0] + "\nnone,ddp,resnet18-cifar,11173962,2,128,oom,,,,
 
 @pytest.fixture
 def pile(tmp_path):
-    """Submissions: a clean one, two of one name with wrong speedups, one with a lost row."""
+    """Return one correct submission, two of one name with wrong speedups, one without a row."""
     texts = {"ann": CLEAN, "bob b": WRONG, "cem": CLEAN.replace("9.784", "fast", 1), "dan": WRONG}
     return [str(write(tmp_path / name, text)) for name, text in texts.items()]
 

@@ -1,4 +1,4 @@
-"""Tables as people have them: each is the study it means, or refused in a sentence."""
+"""Tables as users write them. Each is read as the study it means, or refused in one sentence."""
 
 import pandas as pd
 import pytest

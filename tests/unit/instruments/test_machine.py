@@ -20,7 +20,7 @@ BRAKED = [{"held_back_seconds": {"power_brake": 0.5, "power_cap": 1.0}}]
 
 
 def of_gpus(*changed):
-    """Return the findings on three GPUs, of which some have changed readings."""
+    """Return the findings on three GPUs. `changed` are changed readings of some of them."""
     gpus = [GPU | {"gpu": f"GPU-{i}"} for i in range(3 - len(changed))]
     gpus += [GPU | {"gpu": "GPU-x"} | change for change in changed]
     return machine.judge([HOST], gpus)
@@ -61,7 +61,7 @@ def test_findings_sorted_by_severity():
 
 
 def look(folder, check):
-    """Return the findings on this machine's CPU."""
+    """Return the findings on the CPU of this machine."""
     output = folder / "check.json"
     measure.main(check={"device": "cpu", "check": check, "output": output})
     return json.loads(output.read_text())["findings"]

@@ -1,4 +1,4 @@
-"""Peak rates on this CPU, sprint and sustained, and the time of an all-reduce."""
+"""Peak rates on this CPU (in a burst and sustained), and the time of an all-reduce."""
 
 from pathlib import Path
 from time import perf_counter

@@ -1,4 +1,4 @@
-"""Busy time of a device, and classes of kernels of a network with known work."""
+"""Busy time of a device, and kernel classes of a network with a known amount of work."""
 
 from collections import Counter
 
@@ -19,13 +19,13 @@ from scaling.training.evaluation import count_flops
 IMAGES, CHANNELS, PIXELS, CLASSES = 4, 8, 64, 10
 WEIGHTS = CHANNELS * 3 * 9 + 2 * CHANNELS + CHANNELS * CHANNELS * 9 + CHANNELS * PIXELS * CLASSES
 ACTIVATIONS = 4 * IMAGES * CHANNELS * PIXELS
-"""Bytes of a layer's output."""
+"""Bytes of the output of one layer."""
 COMPUTE = "mkldnn_convolution convolution_backward mm native_batch_norm native_batch_norm_backward"
 COMPUTE += " clamp_min threshold_backward _foreach_mul_ _foreach_add_"
 
 
 def launched():
-    """Return a network, and the kernels of its step if each operator launches one."""
+    """Return a network and its kernels in one step, if each operator launches one kernel."""
     network = nn.Sequential(
         *(nn.Conv2d(3, CHANNELS, 3, padding=1, bias=False), nn.BatchNorm2d(CHANNELS), nn.ReLU()),
         *(nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False), nn.Flatten()),

@@ -1,4 +1,4 @@
-"""Techniques: records and refusals of their script, and micro-batches in place of ranks."""
+"""Techniques: records and errors of their script, and micro-batches that stand for ranks."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ STUDY = {"reference_batch": 8, "gpus": 2, "epochs": 1, "factors": [0.5, 1], "see
 
 @pytest.fixture
 def train(tmp_path):
-    """Return a function that trains techniques on 44 images and returns records by name."""
+    """Return a function that trains techniques on 44 images, and returns their records by name."""
     data = images()
     dataset.save(data, tmp_path / "images.npz")
     DATASET.write(tmp_path / "manifest.json", dataset.manifest(data, "synthetic", "noise"))
@@ -96,7 +96,7 @@ def test_diverging_run_ends_and_records_its_epoch(train):
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Several threads are slower, above all on a busy machine."""
+    """Use one thread, because several are slower, in particular on a busy machine."""
     torch.set_num_threads(1)
 
 

@@ -1,4 +1,4 @@
-"""Resources that jobs request, here and on a cluster, and arguments of their scripts."""
+"""Resources that jobs request, locally and on a cluster, and arguments of their scripts."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ REPORT = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(core
 
 
 def jobs(workflow=CLUSTER, gres=False, **machine):
-    """Return jobs of a study on nodes of four GPUs, with changed keys of `machine`."""
+    """Return jobs of a study on nodes of four GPUs. `machine` has changed configuration keys."""
     usual = {"cpu_threads": 2, "time_limit_seconds": 90, "gpus_per_node": 4, "share": False}
     return Jobs(
         {

@@ -20,7 +20,7 @@ def quick_polling(monkeypatch):
 
 @pytest.fixture
 def gpus():
-    """Return the names of three GPUs that no other process of this machine leases."""
+    """Return the names of three GPUs that no other process of this machine locks."""
     return [f"GPU-{letter}-{uuid.uuid4()}" for letter in "abc"]
 
 

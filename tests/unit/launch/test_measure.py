@@ -1,4 +1,4 @@
-"""Measurements: start and rendezvous of processes, and the results of their end."""
+"""Measurements: start and rendezvous of processes, and results of how they end."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ from scaling.launch.measure import Measurement
 
 
 def ending(options: Measurement, folder: Path) -> None:
-    """Fail or hang, according to the record's name."""
+    """Fail or hang, depending on the name of the record."""
     match options.output.stem:
         case "fails":
             sys.exit(3)
@@ -45,7 +45,7 @@ ROWS = [{"kind": "sweep", "correct": True, "launch": "eager"} | size for size in
 
 @pytest.mark.parametrize("rows", [ROWS, []])
 def test_sweep_ends_with_the_rows_before_its_limit(tmp_path, monkeypatch, capsys, rows):
-    """A message that takes longer than the time limit ends the sweep, not the study."""
+    """If a message takes longer than the time limit, the sweep ends, and the study goes on."""
     lines = [
         {"kind": "model", "gradient_bytes": 4096},
         *({"kind": "row", "row": one} for one in rows),

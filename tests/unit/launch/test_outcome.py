@@ -1,4 +1,4 @@
-"""Errors and exit statuses of processes as results of a study, or as failures with a cause."""
+"""Errors and exit statuses of processes become results of a study, or failures with a cause."""
 
 import signal
 from dataclasses import replace
@@ -26,7 +26,7 @@ def spec(gpus):
 
 
 def rank(number, epochs, **last):
-    """Return log lines of a rank: its epochs, and a last line (outcome, end or stacks)."""
+    """Return the log lines of a rank: its epochs, then `last` (outcome, end or stacks)."""
     lines = [{"kind": "startup", "rank": number}]
     for epoch in range(1, epochs + 1):
         lines.append({"kind": "epoch", "rank": number, "epoch": epoch, "train_loss": 1.0})

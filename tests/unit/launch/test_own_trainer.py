@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def of(source, **options):
-    """Run a Python program as the command of a cell on two devices."""
+    """Run a Python program as the command of a run on two devices."""
     command = shlex.join([sys.executable, "-c", source.replace("{", "{{").replace("}", "}}")])
     words = f"{command} {{gpus}} {{batch_size}} {{epochs}}"
     return own_trainer.run(spec_of(words, **options), FOLDER)

@@ -1,4 +1,4 @@
-"""A rank forks while gloo's threads sleep."""
+"""A rank forks only while the threads of gloo sleep."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ from scaling.launch import ranks
 
 
 class LockTaker(threading.Thread):
-    """Takes Python's lock of its list of threads again and again, without the GIL, as gloo does."""
+    """Repeatedly takes the lock of Python's list of threads, without the GIL, as gloo does."""
 
     def __init__(self):
         super().__init__()
@@ -33,7 +33,7 @@ class LockTaker(threading.Thread):
 
 @pytest.mark.parametrize("attempt", range(4))
 def test_fork_waits_for_threads_with_pythons_lock(attempt):
-    """Without the wait, every second attempt fails where Python needs it."""
+    """Without the wait, half of the attempts would fail with affected versions of Python."""
     threads = [LockTaker(), LockTaker()]
     for thread in threads:
         thread.begun.wait()

@@ -1,4 +1,4 @@
-"""Checks of a run's parameters before a process starts."""
+"""Checks of a run's parameters, before a process starts."""
 
 import pytest
 

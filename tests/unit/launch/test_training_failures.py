@@ -1,4 +1,4 @@
-"""Training runs that cannot start, or of which a process fails."""
+"""Training runs that cannot start, or in which a process fails."""
 
 import time
 
@@ -12,7 +12,7 @@ from training_runs import run, supervise_faulty, tuned
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(monkeypatch):
-    """End hanging ranks early; check that all processes of a test have ended."""
+    """End hanging ranks early. Check that all processes of a test have ended."""
     monkeypatch.setattr(ranks, "GRACE_SECONDS", 1.0)
     launcher.adopt_orphans()
     before = psutil.Process().children(recursive=True)
@@ -87,7 +87,7 @@ def test_timeout_keeps_epochs_and_shows_each_ranks_stack(images, tmp_path, monke
     popen = launcher.subprocess.Popen
 
     def started(*arguments, **options):
-        """Start the run, whose time limit begins when both ranks have reported two epochs."""
+        """Start the run. Its time limit begins when both ranks have reported two epochs."""
         process = popen(*arguments, **options)
         wait = process.wait
 

@@ -1,4 +1,4 @@
-"""Models of the project, of torchvision and of users by name; untrainable ones are refused."""
+"""Models of the project, of torchvision and of users, by name. Untrainable models are refused."""
 
 import pytest
 from torch import nn

@@ -35,7 +35,7 @@ def test_resnet18_has_11173962_parameters():
 
 
 def test_narrow_networks_train_on_channels_last_images():
-    """Strided 1×1 convolutions of few channels used to corrupt the heap."""
+    """In PyTorch, strided 1×1 convolutions of few channels corrupted the heap."""
     made = subprocess.run([sys.executable, "-c", TRAINING], env=os.environ | CHECKED)
     assert made.returncode == 0
 

@@ -1,4 +1,4 @@
-"""The integer network: a layer computed by hand, options, invariants."""
+"""The integer network: a layer computed by hand, options, and invariants."""
 
 import math
 
@@ -22,13 +22,13 @@ from scaling.quantization.network import (
 
 @pytest.fixture
 def images():
-    """40 images of noise."""
+    """Return 40 images of random pixels."""
     return torch.randn(40, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.fixture
 def network():
-    """An untrained tutorial CNN."""
+    """Return an untrained tutorial CNN."""
     torch.manual_seed(0)
     return tutorial_cnn().eval()
 
@@ -45,7 +45,7 @@ def float_layer(biases=(0.3, -0.1)):
 
 
 def hand_layer(biases=(0.3, -0.1), **options):
-    """A 2→2 layer with weight scale 100, image scale 100 (so S = 10,000) and output range ±2.54."""
+    """Return a quantized 2→2 layer: weight and image scale 100, S = 10,000, output range ±2.54."""
     ranges = {IMAGES: (-1.0, 1.27), "0": (-0.3, 2.54)}
     made = quantize(float_layer(biases), Scheme(**options), ranges)
     return made, layers(made)["0"]

@@ -1,4 +1,4 @@
-"""The training of the network that is quantized, as its rule runs it."""
+"""Training of the network that is quantized, called as by its rule."""
 
 import re
 

@@ -18,7 +18,7 @@ BOTH = "activation_scale+bias_unscaled"
 
 @pytest.fixture(scope="module")
 def records(quantized_digits):
-    """Return the records of the correct variant, under "", and of each mistake."""
+    """Return the record of the correct variant (key "") and of each mistake."""
     paths = quantized_digits / "images.npz", quantized_digits / "manifest.json"
     training, test, _ = read_images(*paths, torch.device("cpu"))
     network, chosen = load_weights(quantized_digits / "weights.pt"), training.sample(len(test), 3)

@@ -1,4 +1,4 @@
-"""Answers in the order of a course form, with its points."""
+"""Answers in the order of a course form, with the form's points."""
 
 import pytest
 

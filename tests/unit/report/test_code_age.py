@@ -1,4 +1,4 @@
-"""Packages of measuring code that changed since a study's records."""
+"""Packages of measuring code that changed after a study's records were written."""
 
 import pandas as pd
 import pytest

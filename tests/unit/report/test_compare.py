@@ -21,7 +21,7 @@ OPTIONS = {"command": "train", "unit": "samples", "samples": None}
 
 @pytest.fixture
 def compare(tmp_path, monkeypatch, capsys):
-    """Return a function that returns the rows of two studies' file, and the terminal's output."""
+    """Return a function that compares two studies, and returns the file's rows and the output."""
     monkeypatch.chdir(Path(__file__).parents[3])
 
     def made(a, b):
@@ -70,7 +70,7 @@ def test_study_without_runs_is_not_compared(compare):
 
 
 def runs(seconds, recipe="mine", machine="a", samples=50_000, **training):
-    """Return runs on one GPU, one repeat for each epoch time; of a command by default."""
+    """Return one run per epoch time, on one GPU. By default, the runs are of a user's command."""
     made = []
     for repeat, each in enumerate(seconds):
         cell = Cell(recipe, "own", 1, 32, 0, repeat)
@@ -82,7 +82,7 @@ def runs(seconds, recipe="mine", machine="a", samples=50_000, **training):
 
 
 def timed(runs, name=""):
-    """Return tables of runs, of commands if they have recorded one."""
+    """Return timing tables of runs. Runs that have recorded a command count as a user's command."""
     commands = {cell.recipe: OPTIONS for cell, own in runs if "epoch_lines" in own["training"]}
     return compare_studies.timed(runs, commands, name)
 
@@ -92,7 +92,7 @@ def around(seconds):
 
 
 def compared(a, b, limit=0.02, **options):
-    """Return the exit status and the Markdown of B against A."""
+    """Return the exit status and the Markdown of a comparison of B with A."""
     status, rows = decide(ratios.match(a, b, **options), limit)
     return status, markdown(rows)
 
@@ -115,14 +115,14 @@ def test_gate_judges_by_limit_and_noise(b, status, text):
 
 
 def test_gate_does_not_judge_other_work():
-    """Epochs of different images are compared for commands only."""
+    """Only runs of a user's command are compared if their numbers of images differ."""
     a = timed(runs(around(1.0), engine="eager"))
     status, lines = compared(a, timed(runs(around(1.05), engine="eager", samples=25_000)))
     assert status == 3 and "not judged" in lines and "other work" in lines
 
 
 def test_pairs_find_one_percent():
-    """Six pairs show 1 % on a machine that drifts by 20 %; equal runs are the same."""
+    """Six pairs reveal 1 % on a machine that drifts by 20 %. Equal runs have the verdict `same`."""
     drift = [1.0, 1.2, 1.15, 1.05, 1.1, 1.02]
     a = [one * (1 + off / 8) for one, off in zip(drift, NOISE, strict=True)]
     b = [one * (1.01 - off / 8) for one, off in zip(drift, NOISE, strict=True)]
@@ -135,7 +135,7 @@ def test_pairs_find_one_percent():
 
 
 def test_gate_exits_with_its_status(tmp_path, capsys):
-    """Two recipes of one results folder give Markdown and JSON."""
+    """The compared recipes are in one results folder. Markdown and JSON are written."""
     grid = {"recipes": ["old", "new"], "gpus": [1], "batch_sizes": [32], "repeats": 6}
     examples_stored.lay_out_finished(
         tmp_path,

@@ -25,7 +25,7 @@ study = cache(stored.study)
 
 
 def seconds(study_name):
-    """Return printed epoch times of a study, or the status, by cell."""
+    """Return the printed epoch time or the status of each configuration of a study."""
     cells = study(study_name).timing.set_index(CELL_KEYS)
     made = cells["epoch_seconds"].map("{:#.3g}".format).where(cells["status"] == "ok")
     return made.fillna(cells["status"])
@@ -39,7 +39,7 @@ def intervals(cells):
 
 @pytest.fixture
 def replayed(tmp_path, monkeypatch):
-    """A checkout's folder after `make replay STUDY=…` of both studies."""
+    """Change into a folder like a clone after `make replay STUDY=…` of both studies."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "results/replay").mkdir(parents=True)
     for name in (SHOWN, FLAGSHIP):

@@ -1,4 +1,4 @@
-"""The printed ledger of int8, recomputed from its figures alone."""
+"""The printed ledger of int8, recomputed from its printed values alone."""
 
 import re
 from math import prod
@@ -33,7 +33,7 @@ def holds(formula):
 
 
 def test_ledger_reproduces_the_classes_of_the_record(quantized_digits, tmp_path):
-    """Computes in int64 with NumPy, from weights, images and printed figures."""
+    """The ledger is recomputed with NumPy in int64, from weights, images and printed values."""
     path = str(quantized_digits / examples.VARIANT_PATTERN.format(variant=examples.LAST))
     records = {"quantization": [path]}
     tables_make.main(config=changed(), tables=tmp_path, records=records, runs=None)

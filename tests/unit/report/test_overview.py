@@ -19,7 +19,7 @@ def flagship():
 
 @pytest.fixture(scope="module")
 def one_seed():
-    """Return the cells of four H200 with one seed, one infeasible cell and missing records."""
+    """Return the rows of study h200x4 with one seed, one infeasible run and missing records."""
     return of_page.of_study(stored.study("h200x4"))
 
 
@@ -62,7 +62,7 @@ def test_nothing_is_recommended_without_accuracy_or_gpus(one_seed):
 
 
 def test_recipe_that_learned_far_less_is_not_marked(flagship):
-    """`tuned` is the fastest, but 36 points less accurate at every batch size."""
+    """`tuned` is the fastest recipe, but 36 points less accurate at every batch size."""
     none = {"trained_to_accuracy": schema.frame("trained_to_accuracy")}
     study = replace(flagship, found=flagship.found | none)
     cells = of_page.of_study(study)

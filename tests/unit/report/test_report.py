@@ -1,4 +1,4 @@
-"""The report's page: its contents, and that it loads no other file."""
+"""The page of the report: its contents, and that it loads no other file."""
 
 import re
 
@@ -15,7 +15,7 @@ CELL = Cell("plain", "ddp", 2, 512, 0)
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """Return the page of a stored study, with a log for one of its cells."""
+    """Return the page of a stored study in which one configuration has a log."""
     folder = tmp_path_factory.mktemp("study")
     lay_out(folder)
     log = CELL.log_path(folder / "logs")

@@ -1,4 +1,4 @@
-"""Synchronization of real processes, and comparisons of orders and statistics."""
+"""Synchronization measured with real processes, and comparisons of image orders and statistics."""
 
 import hashlib
 

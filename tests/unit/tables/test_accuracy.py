@@ -19,7 +19,7 @@ def of_record(epochs, **more):
 
 
 def test_requested_epochs_have_a_row_the_last_with_test_figures():
-    """One warm-up and three measured epochs; the others were needed until times settled."""
+    """One warm-up and three measured epochs are planned. More ran until times were steady."""
     losses = [2.0, 1.8, 1.6, 1.4, 1.2, 1.0]
     epochs = [epoch(n, 1.0, train_loss=loss) for n, loss in enumerate(losses, start=1)]
     epochs[0]["role"] = "warmup"
@@ -47,7 +47,7 @@ def test_ranks_count_by_their_samples():
 
 @pytest.mark.parametrize(("reference", "size"), [(32, 32), (None, 128)])
 def test_accuracies_are_compared_with_the_reference_batch(reference, size):
-    """The reference batch is that of the techniques; without techniques, 128."""
+    """The reference batch is that of the techniques or, without techniques, 128."""
     runs = []
     for batch, reached in ((32, 0.96), (128, 0.6)):
         cell, test = Cell("plain", "ddp", 1, batch, 0), TEST | {"test_accuracy": reached}

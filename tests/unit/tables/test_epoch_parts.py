@@ -32,7 +32,7 @@ def sweep_of(*rows, gpus=4, correct=True, machine="m"):
 
 
 def row_of(timing, sweep, message_bytes="30000000 10000000", **cost):
-    """Return the bandwidth of the last row, whose messages take 0.02 s per epoch."""
+    """Return the bandwidth of the last row. Messages take 0.02 s per epoch."""
     cost["message_bytes"] = message_bytes
     cell = timing.iloc[-1][CELL_KEYS].to_dict()
     tables = derived(timing=timing, interconnect=sweep, costs=[cell | cost])
@@ -93,7 +93,7 @@ def test_peak_is_of_the_precision_and_machine(precision, flops, machine, share):
 
 @pytest.mark.parametrize("traced", [True, False])
 def test_exposed_messages_are_apart_from_waits_for_ranks(traced):
-    """196 steps of 40 ms in 10 s: 30 ms compute; messages are exposed for 5 on rank 0, 2 on 1."""
+    """A step of 40 ms computes for 30 ms. It has exposed messages of 5 ms on rank 0, 2 ms on 1."""
     timing = timing_table(timing_row(2, 128, 10.0, loader_seconds=1.5))
     step = {"step_seconds": 0.04, "step_busy_seconds": 0.035, "step_compute_seconds": 0.03}
     cell, run = ONE | {"batch_size": 128}, Cell("plain", "ddp", 2, 128, 0)

@@ -14,7 +14,7 @@ CELL = Cell("plain", "ddp", 2, 128, 0)
 
 
 def run(seed=0, precision="tf32", flops=4e9, epochs=None, **more):
-    """Return a run of three epochs, or of `epochs`, and its record."""
+    """Return a run and its record. By default, the run has three epochs of 10 s."""
     epochs = [epoch(n, 10.0) for n in (2, 3, 4)] if epochs is None else epochs
     made = record(CELL, epochs)
     made["model"]["flops_per_image"] = flops
@@ -23,7 +23,7 @@ def run(seed=0, precision="tf32", flops=4e9, epochs=None, **more):
 
 
 def exchange(repeat, *added):
-    """Return a run whose slowest rank takes `added` seconds longer with exchange in 10 steps."""
+    """Return a run whose slowest rank takes `added` s longer for 10 steps with communication."""
     ranks = [
         {"rank": rank, "iterations": 10, "samples": 2560, "seconds": [slow + one for one in added]}
         | {"seconds_without_exchange": [slow] * len(added)}
@@ -33,7 +33,7 @@ def exchange(repeat, *added):
 
 
 def delay(*runs):
-    """Return the delay of an iteration and its interval; epochs have 196 iterations."""
+    """Return the delay per iteration (s), and its interval. Epochs have 196 iterations."""
     tables = derived(runs, timing=timing_table(timing_row(2, 128, 10.0)))
     row = tables.communication.iloc[0]
     assert math.isnan(row["messages_seconds"])
@@ -58,7 +58,7 @@ def energy(one):
 
 
 def test_energy_is_of_all_gpus_and_measured_epochs():
-    """Two ranks, two epochs of 10 s and one of warm-up; 25,000 images a rank."""
+    """The run has 2 ranks, 2 epochs of 10 s and a warm-up epoch, with 25,000 images per rank."""
     epochs = [
         epoch(number, 10.0 - rank, rank=rank, samples=25_000, role=role)
         | {"gpu_readings": [{"energy_joules": 1000.0 * number * (rank + 1)}]}

@@ -1,4 +1,4 @@
-"""The noise model: ratios of the flagship, coverage, machines and verdicts."""
+"""The noise model: ratios of the flagship study, coverage of intervals, machines, verdicts."""
 
 import math
 
@@ -24,12 +24,12 @@ def flagship() -> pd.DataFrame:
 
 
 def of(recipe: str, strategy: str, gpus: int, sizes: list[int]) -> pd.DataFrame:
-    """Return configurations with these batch sizes."""
+    """Return rows of configurations with these batch sizes."""
     return pd.DataFrame({"batch_size": sizes}).assign(recipe=recipe, strategy=strategy, gpus=gpus)
 
 
 def against_one(runs: pd.DataFrame, recipe: str, strategy: str) -> pd.DataFrame:
-    """Return the speedups on two GPUs."""
+    """Return the speedups of two GPUs over one GPU."""
     pair = of(recipe, "", 1, SIZES), of(recipe, strategy, 2, SIZES)
     return Noise(runs, "seconds").ratios(*pair)
 
@@ -45,7 +45,7 @@ def test_ratios_of_plain_compare_runs_of_one_machine(flagship, strategy, expecte
 
 
 def test_equal_configurations_are_seldom_faster_or_slower(flagship):
-    """1,000 comparisons with the flagship's layout; of 10,000 intervals 95.4 % contain 1."""
+    """1,000 comparisons have the flagship's layout. Of 10,000 intervals, 95.4 % contain 1."""
     runs = flagship[flagship["recipe"] == "plain"].copy()
     draw, verdicts = np.random.default_rng(52), []
     spread = runs["strategy"].map({"": 0.15, "ddp": 0.20, "dp": 0.08})

@@ -1,4 +1,4 @@
-"""Times of cells by status, speedups, and the comparison of two studies."""
+"""Times of configurations by status, speedups, and the comparison of two studies."""
 
 import math
 from itertools import pairwise
@@ -50,7 +50,7 @@ def test_loader_seconds_do_not_depend_on_the_order_of_runs():
 
 
 def test_speedup_compares_one_batch_or_one_global_batch():
-    """1 × 128 takes 20 s, 2 × 64 16 s; 2 × 128 takes 12 s, half of what 1 × 256 takes."""
+    """An epoch takes 20 s at 1 × 128, 16 s at 2 × 64, 12 s at 2 × 128, and 24 s at 1 × 256."""
     rows = timing_row(1, 128, 20), timing_row(1, 256, 24), timing_row(2, 64, 16)
     found = derived(timing=timing_table(*rows, timing_row(2, 128, 12))).speedup
     strong, row = found.iloc[2], found.iloc[3]

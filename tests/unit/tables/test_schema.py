@@ -1,4 +1,4 @@
-"""Tables are read as they were written; a file that is no table is refused."""
+"""Tables are read as they were written. A file that is no table is refused."""
 
 import pandas as pd
 import pytest
@@ -30,7 +30,7 @@ def test_missing_table_is_as_one_without_rows(tmp_path):
 
 
 def test_table_reads_as_written_without_formulas(tmp_path):
-    """Names that look like numbers or NaN, all digits, integers with gaps, and booleans."""
+    """Names look like numbers or NaN. There are digits, integers with gaps, and booleans."""
     keys = {"recipe": "007", "strategy": "NA", "gpus": 1, "batch_size": 8}
     floats = [0.1 + 0.2, 2.5e-5 / 3, *(n / 7919 for n in range(100)), None]
     table = pd.DataFrame(keys | {"drift": floats}, columns=[*schema.TABLES["costs"].types])

@@ -1,4 +1,4 @@
-"""The table script, called as by its rule."""
+"""The script that writes tables, called as by its rule."""
 
 import pytest
 
@@ -18,14 +18,14 @@ PEAKS = {"device": "cuda", "gpus": 4, "cpu_threads": 1, "rows": []}
 
 
 def tables(folder, config=CONFIG, **records):
-    """Write the tables of the study in `folder`; return a function that reads one by name."""
+    """Write the tables of the study in `folder`. Return a function that reads one by name."""
     places = {"tables": folder / "tables", "runs": folder / "runs", "records": records}
     tables_make.main(config=config, **places)
     return lambda name: schema.read(name, schema.TABLES[name].path(folder / "tables", "mine"))
 
 
 def test_partial_study_may_lack_records(tmp_path):
-    """b=128 is measured, b=8192 is out of memory, two runs have no record."""
+    """Batch 128 is measured, batch 8192 runs out of memory, and two runs have no record."""
     PEAK_RATES.write(tmp_path / "peaks.json", PEAKS | {"environment": {"hosts": ["vm"]}})
     for cell in [*CELLS[:4], *CELLS[6:]]:
         timed = epochs(cell, *(SECONDS[cell.gpus] + off for off in (0.1, 0, -0.1)))

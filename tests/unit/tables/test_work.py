@@ -12,7 +12,7 @@ RECIPES = {"mine": {"unit": "tokens", "samples": None}}
 
 
 def settled(rows, recipes=RECIPES, **training):
-    """Return timing and findings of rows (GPUs, seconds, samples, batch 32), one run each."""
+    """Return the timing and the findings for rows (GPUs, seconds, samples). Each row is one run."""
     rows = [(*row, 32)[:4] for row in rows]
     cells = [Cell("mine", "own", gpus, size, 0) for gpus, _, _, size in rows]
     records = [

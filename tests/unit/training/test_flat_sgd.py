@@ -45,14 +45,14 @@ def gradients(model, step):
 
 
 def take(flat, model, step):
-    """Take a step of the optimizer with the gradients of `step`."""
+    """Take one step of the optimizer, with the gradients of step number `step`."""
     pairs = zip(model.parameters(), gradients(model, step), strict=True)
     flat.backward(sum((parameter * gradient).sum() for parameter, gradient in pairs), 1)
     flat.step()
 
 
 def take_steps(optimizer, shares, steps, forward=None):
-    """Take steps on the mean loss of micro-batches; a bf16 working copy uses autocast."""
+    """Take steps on the mean loss of micro-batches. A bf16 working copy is run under autocast."""
     low = optimizer.model.stages[0][0].conv1.weight.dtype == torch.bfloat16
     for step in range(steps):
         for place, share in enumerate(shares, start=1):
@@ -75,11 +75,11 @@ CASES = [
     *((FlatShards, dtype, 1, "sgd") for dtype in (None, torch.bfloat16)),
     *((kind, None, 2, "sgd") for kind in (FlatSGD, FlatShards)),
 ]
-"""Optimizer, type of the working copy, micro-batches of a rank, and rule."""
+"""Optimizer class, dtype of the working copy, micro-batches per rank, and rule of each case."""
 
 
 def train_on(rank, folder, ranks, cases):
-    """Save each case's model after its first steps; check that message sizes do not change it."""
+    """Save the model of each case after its first steps. Check that bucket sizes do not matter."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=ranks)
     for place, (kind, dtype, parts, rule) in enumerate(cases):
@@ -103,7 +103,7 @@ def train_on(rank, folder, ranks, cases):
 
 
 def trained(folder, ranks, cases):
-    """Return the models of the cases; check that all ranks have equal parameters."""
+    """Return the models of all cases. Check that all ranks have equal parameters."""
     in_ranks(train_on, folder, ranks, cases, count=ranks)
     found = []
     for place in range(len(cases)):
@@ -117,7 +117,7 @@ def trained(folder, ranks, cases):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    """Return a function that returns the model that two ranks train in a case."""
+    """Return a function that returns the model which two ranks have trained in a case."""
     models = trained(tmp_path_factory.mktemp("ranks"), 2, CASES)
     return lambda case: models[CASES.index(case)]
 
@@ -139,7 +139,7 @@ def assert_equal_parameters(*models):
 
 
 def assert_moved_alike(found, expected, error):
-    """Check that training moved each parameter alike, and kept its memory order."""
+    """Check that training changed each parameter as expected, and kept its memory order."""
     models = (model.parameters() for model in (found, expected, resnet()))
     for one, wanted, before in zip(*models, strict=True):
         moved = (wanted - before).norm()
@@ -189,7 +189,7 @@ def test_flat_sgd_equals_torch_sgd_with_a_rate_for_each_step(nesterov, decay_bat
 
 
 def test_lars_is_the_algorithm_of_the_paper():
-    """Algorithm 1 of You et al. 2017; vectors and a layer of zeros keep the global rate."""
+    """The algorithm is algorithm 1 of You et al. 2017. Vectors and zeros keep the global rate."""
     model = network()
     nn.init.zeros_(model[3].weight)
     expected = [parameter.detach().clone() for parameter in model.parameters()]

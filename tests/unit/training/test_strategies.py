@@ -1,4 +1,4 @@
-"""Bytes that options of DistributedDataParallel send."""
+"""Bytes that DistributedDataParallel sends with each option."""
 
 from threading import Thread
 
@@ -19,12 +19,12 @@ COMPRESSED = [
     {"powersgd_rank": 1, "bf16_compression": True},
 ]
 ENDED = []
-"""Groups of this process. A thread of gloo that drops a group last joins itself, and aborts."""
+"""Process groups of this process. If a gloo thread dropped the last reference, it would abort."""
 
 
 @pytest.fixture(autouse=True)
 def one_rank(tmp_path):
-    """This process is the only rank of a group."""
+    """Make this process the only rank of a process group."""
     dist.init_process_group("gloo", f"file://{tmp_path}/store", rank=0, world_size=1)
     ENDED.append(dist.group.WORLD)
     yield

@@ -1,4 +1,4 @@
-"""Small training runs, preparations of recipe tuned, and evaluation."""
+"""Small training runs, preparations of recipe `tuned`, and evaluation."""
 
 import copy
 import gzip
@@ -98,7 +98,7 @@ def test_trace_has_one_step_of_each_rank(double_path, double):
 
 
 def test_ranks_measure_until_the_slowest_is_steady(images, tmp_path, monkeypatch, double):
-    """Rank 1 reports 11 to 13 ms for epochs 1 to 3, then 13 ms; rank 0 reports 10 ms."""
+    """Rank 1 reports 11 to 13 ms for epochs 1 to 3, then 13 ms. Rank 0 always reports 10 ms."""
     limits = {"max-measured-seconds": 0.6, "measured-seconds": 0.01}
     record = supervise_faulty(images, tmp_path / "run.json", monkeypatch, "slowing:1:3", **limits)
     measured = [row for row in record["epochs"] if row["role"] == "measured"]
@@ -154,7 +154,7 @@ def own(tmp_path):
 
 @pytest.mark.parametrize(("strategy", "recipe"), [("ddp", {}), ("fsdp", tuned(precision="tf32"))])
 def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy, recipe):
-    """Without batch norms the gradients have the same sum, and the parameters stay equal."""
+    """Without batch norms, the sum of gradients is the same, so parameters stay equal."""
     common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}
     whole, parts = (
         run(images, tmp_path / f"{count}.json", **common, **{"micro-batches": count})
@@ -217,7 +217,7 @@ def test_evaluation_uses_running_statistics():
 
 
 def test_recipe_applies_a_techniques_schedule_and_rates(images, monkeypatch):
-    """Four epochs of 40 images in batches of 30."""
+    """The run has four epochs of 40 images, in batches of 30."""
     options = {"muon": 0.2, "warmup_share": 0.25, "decay": "linear", "label_smoothing": 0.1}
     options |= {"momentum": 0.6, "rest_rate": 0.05, "zero_gamma": True}
     model, size = ResNet18(1, 2), {"batch-size": 30, "measured-epochs": 3}
@@ -257,7 +257,7 @@ def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch, own):
 
 
 def test_trace_events_are_cut_where_they_cross():
-    """Two kernels as an H200 has traced them, in an annotation, and the launch of the second."""
+    """The events are an annotation, two kernels of an H200, and the launch of the second kernel."""
     start = 4820601665288.61
     rows = [(7, 0.0, 20.0), (7, 0.0, 4.927), (7, 4.832, 2.785), (3, 4.0, 4.0)]
     events = [

@@ -31,7 +31,7 @@ def test_record_is_written_as_it_was_read(name, tmp_path):
 
 
 def changed(record, place, value):
-    """Set a value at a place such as `rows.0.seconds` (`*`: all entries), or remove it (`...`)."""
+    """Set the value at a place like `rows.0.seconds` (`*`: all entries), or remove it (`...`)."""
     *parents, last = [int(key) if key.lstrip("-").isdigit() else key for key in place.split(".")]
     found = [record]
     for key in parents:

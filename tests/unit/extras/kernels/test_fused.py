@@ -1,4 +1,4 @@
-"""Fused norms equal PyTorch's in float64, and a ResNet with them equals one without."""
+"""Fused norms equal PyTorch's norms in float64. A ResNet with them equals one without."""
 
 import copy
 import itertools
@@ -29,7 +29,7 @@ def _float32_products_and_an_interpreter(monkeypatch):
 
 
 def with_indices(tensor, scope, patch=interpreter._patch_lang_tensor):
-    """Convert the interpreter's indices, arrays of one element, which NumPy 2.4 refuses."""
+    """Convert indexes of Triton's interpreter: NumPy 2.4 refuses arrays of one element."""
     patch(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 
