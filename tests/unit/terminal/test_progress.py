@@ -38,13 +38,11 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
             files.write_text(log, text)
             if size == 128:
                 os.utime(log, (0, 0))
-        # Of what this Snakemake has finished, the time left is known.
-        Path("results", cells, "batch_size~8192/seed~0/run.json").touch()
         progress.main([])
         process.communicate(b"\n")
     said = capsys.readouterr().out
     counts = "6 done, 2 oom, 1 failed, 2 waiting, 1 running"
-    assert said.startswith(f"h100x2 (results/config.yaml), running, 8 of 12: {counts}; until ")
+    assert said.startswith(f"h100x2 (results/config.yaml), running, 8 of 12: {counts}\n")
     rows = [line.split() for line in said.splitlines() if " plain " in line]
     assert rows == [
         ["plain", "1", *["done"] * 5, "oom"],

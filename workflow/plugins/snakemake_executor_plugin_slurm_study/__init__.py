@@ -50,7 +50,7 @@ class Executor(slurm.Executor):
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
         self._said: set[str] = set()
-        """Messages logged before: reasons why jobs wait, and ids of jobs that have started."""
+        """Reasons why jobs wait that were logged before."""
         super().__init__(workflow, logger)
 
     def get_partition_arg(self, job: Any) -> str:
@@ -142,9 +142,6 @@ class Executor(slurm.Executor):
             if state == "PENDING" and why not in {"None", *self._said}:
                 self._said.add(why)
                 self.logger.info(f"Slurm lets jobs wait: {why} (job {number})")
-            if state == "RUNNING" and number not in self._said:
-                self._said.add(number)
-                self.logger.info(f"Slurm has begun {job_name(job.job)} (job {number})")
         return found
 
 

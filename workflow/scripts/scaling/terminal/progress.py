@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,6 @@ class Progress:
         self._waits_for = waits_for
         self._here = self._on_cpu = False
         """Whether jobs start on this machine, and whether they are timed on its CPU."""
-        self._lacks = ""
-        """Reason why this machine could not run the measurements of a dry run."""
         logging.getLogger("snakemake.logging").addFilter(self.follow)
 
     def follow(self, record: Any) -> bool:
@@ -69,8 +67,6 @@ class Progress:
                 gpus = int(job.resources.get("gpu", 0))
                 if held := self._waits_for(self._config["device"], gpus):
                     say(f"{job.rule.name} waits: {held}")
-            elif event.startswith("This was a dry-run"):
-                say(self._lacks)
             elif event.startswith("Nothing to be done"):
                 self._link()
         except Exception:
@@ -103,7 +99,7 @@ class Progress:
         except UserError as error:
             if not workflow.dryrun:
                 sys.exit(f"error: {error}")
-            self._lacks = printable(f"This machine could not run it: {error}.")
+            say(printable(f"This machine could not run it: {error}."))
         gpus = environment.visible_gpus() and self._config["device"] != "cpu"
         self._on_cpu = here and not gpus
 
@@ -196,17 +192,14 @@ def study_status(config: dict[str, Any], since: float) -> str:
         paths = [log for log in sorted(LOGS.rglob("*.log")) if log.parts[1] not in NOT_OF_OTHERS]
         logs |= {log: _state(log, since)[1] for log in paths}
     counted = f": {_counted(runs['state'], 0)}" if cells else ""
-    first, end = {*(cells or others)}, ""
-    made = sum((RESULTS / place).stat().st_mtime >= since for place in first & there)
-    if made and (due := len(first - there)):
-        end = f"; until about {datetime.now() + time_left(since, made, due):%a %H:%M}"
+    first = {*(cells or others)}
     runs_now = "" if since < math.inf else "not "
     head = f"{config['study']} ({RESULTS / stored.CONFIG}), {runs_now}running, "
     table = runs.pivot_table(
         "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False, fill_value="-"
     )
     lines = [
-        f"{head}{len(there & first)} of {len(first)}{counted}{end}\n",
+        f"{head}{len(there & first)} of {len(first)}{counted}\n",
         table.reset_index().rename_axis(columns=None).to_string(index=False) + "\n",
         f"Other measurements: {len(there & {*others})} of {len(others)} done",
         *(f"{log}\n  {error}" for log, error in logs.items() if error),
