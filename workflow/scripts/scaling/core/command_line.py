@@ -15,9 +15,9 @@ from scaling.core.section import sentence
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Return `main` of a script: it reads the arguments of `function`, checks them and calls it.
+    """Return the `main` of a script, which reads the arguments of `function` and calls it.
 
-    If the file was started as a script, `main` is called at once.
+    The types of the arguments are checked. If the script was started, `main` is called at once.
     """
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
@@ -29,7 +29,7 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def parsed(function: Callable[..., None], words: list[str]) -> dict[str, Any]:
-    """Return the arguments of `function` that `words` contain.
+    """Return the arguments of `function` in the command line `words`, by name.
 
     `words` are JSON objects, which are merged, or options such as `--name value`.
     """

@@ -37,7 +37,10 @@ def now() -> str:
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return the environment of a run, with all GPUs of the machine. No GPU is initialized."""
+    """Return the hosts, devices, versions and variables of this process, for the record of a run.
+
+    All GPUs of the machine are listed. No GPU is initialized.
+    """
     on_gpu = device == "cuda"
     return {
         "hosts": [host()],
@@ -68,7 +71,10 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return the environment of this process, which computes on `device` (a torch.device)."""
+    """Return what `describe` returns, with only the GPU on which this process computes.
+
+    `device` is a torch.device.
+    """
     import torch
 
     if device.type == "cpu":
@@ -81,9 +87,10 @@ def describe_process(device: Any) -> dict[str, Any]:
 def completed(
     before: dict[str, Any], gpus: Sequence[str] = (), starts: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return the environment `before` with the end time, the leased `gpus` and the ranks' hosts.
+    """Return `before`, the result of `describe`, with the end time, the GPUs and the ranks' hosts.
 
-    `starts` contains the first report of each rank.
+    `gpus` are the CUDA_VISIBLE_DEVICES entries of the GPUs that were locked for the run. `starts`
+    has the first report of each rank.
     """
     found = before | leased_gpus(gpus)
     if starts:
@@ -105,8 +112,8 @@ def host() -> str:
 def machine(device: Device) -> str:
     """Return an identifier of this machine: a hash of its host name and of the UUIDs of its GPUs.
 
-    It has 12 hexadecimal digits. A Slurm job may not see all GPUs of its node, so there, as on a
-    CPU, only the name is hashed.
+    The identifier has 12 hexadecimal digits. In Slurm and on a CPU, only the name is hashed: a
+    Slurm job may not see all GPUs of its node.
     """
     count = ask_nvml(pynvml.nvmlDeviceGetCount) or 0
     seen = range(count) if device == "cuda" and "SLURMD_NODENAME" not in os.environ else ()

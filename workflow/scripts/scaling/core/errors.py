@@ -1,20 +1,20 @@
-"""End a script with a message after a user's error, or by SIGTERM when its Snakemake has ended."""
+"""Errors that a user can fix. Scripts end after such an error, or when Snakemake has ended."""
 
 import os
 import signal
 import sys
 import threading
 import time
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import psutil
 
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""Environment variable with Snakemake's process id, or "". A script ends when Snakemake does."""
-STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode categories of control, formatting and surrogate characters, and of line separators."""
+"""Environment variable with the process id of Snakemake. A script ends when that process ends.
+
+If the variable is empty, the script does not watch a process.
+"""
 
 
 class UserError(Exception):
@@ -25,14 +25,13 @@ class UserError(Exception):
 
 
 def printable(text: str) -> str:
-    """Return `text` with the characters of `STEERING` escaped, except tabs and line feeds."""
-    steering = {one for one in text if unicodedata.category(one) in STEERING} - {"\t", "\n"}
-    return text.translate({ord(one): ascii(one)[1:-1] for one in steering})
+    """Return `text` with unprintable characters escaped, except tabs and line feeds."""
+    return "".join(one if one.isprintable() or one in "\t\n" else ascii(one)[1:-1] for one in text)
 
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """In a `with` block, let a UserError end the process with a message and an exit status."""
+    """In a `with` block, print the message of a UserError and end the process."""
     try:
         yield
     except UserError as error:
@@ -41,7 +40,10 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Callable[..., None]) -> Callable[..., None]:
-    """Return `main` unchanged, after a call of `main` if its file was started as a script."""
+    """Return `main`. If its file was started as a script, call `main` first.
+
+    Such a script ends when the Snakemake that started it has ended.
+    """
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):
             watched = (int(snakemake), os.getppid())

@@ -12,7 +12,7 @@ from typing import Any
 from scaling.core.errors import UserError
 
 LOG_LINE, LOG_BYTES = 2_000, 1_000_000
-"""Maximum characters of a line that is kept, and maximum bytes of a log."""
+"""Maximum characters of a line of output, and maximum bytes of a log file."""
 
 
 @contextmanager
@@ -65,7 +65,10 @@ def write_json(target: Path, document: Any) -> None:
 
 
 def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None = None) -> Path:
-    """Return `source`; UserError if it is missing, too large, not a file, or outside `within`."""
+    """Return the path `source` if it is a file of at most `most_bytes`; else raise UserError.
+
+    If `within` is given, links out of this folder are errors, too.
+    """
     try:
         if within and not source.resolve().is_relative_to(within.resolve()):
             raise UserError(f"{source} is a link out of {within}; put the file itself there")

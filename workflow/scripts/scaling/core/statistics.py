@@ -21,7 +21,10 @@ def judge(holds: object, fails: object, between: str = "undecided") -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of means with its 95 % confidence interval, NaN if it cannot be computed."""
+    """A difference of two means with the ends of its 95 % confidence interval.
+
+    The ends are NaN if the interval cannot be computed.
+    """
 
     mean: float
     low: float
@@ -29,10 +32,11 @@ class Difference:
 
 
 def difference(*samples: Sequence[float]) -> Difference:
-    """Return the mean of the second sample minus the mean of the first. One sample gives its mean.
+    """Return the mean of the second sample minus the mean of the first, with its interval.
 
-    Samples count as independent, because recipes draw different crops even with equal seeds. The
-    interval is NaN if a sample has fewer than 2 values, or if two samples have no variance.
+    A single sample gives its mean. Samples count as independent, because recipes draw different
+    crops even with equal seeds. The interval is NaN if a sample has fewer than 2 values, or if
+    two samples have no variance.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
     sizes, off = list(map(len, samples)), math.nan
@@ -45,7 +49,8 @@ def difference(*samples: Sequence[float]) -> Difference:
 def margin(spreads: Any, sizes: Any) -> Any:
     """Return half the width of the 95 % interval of a difference (or sum) of means.
 
-    `spreads` are standard deviations, [samples] or [samples, rows]. The interval is Welch's t
+    `spreads` are the standard deviations of the samples, [samples] or [samples, rows]. `sizes` are
+    their numbers of values. The interval is Welch's t
     (1947) with Satterthwaite's degrees of freedom (1946); NaN if these are undefined.
     """
     from scipy.special import stdtrit  # Not where only `drift` is asked for.
@@ -72,7 +77,10 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `drift` and `settled` of measured epochs. The slowest rank sets an epoch's time."""
+    """Return the slowdown (`drift`) of measured epochs, and whether times are steady (`settled`).
+
+    The time of an epoch is that of its slowest rank.
+    """
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

@@ -86,7 +86,10 @@ class Jobs:
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return each field of `kind` from `own`, or else from the last section that defines it."""
+        """Return the values of the fields of `kind`, by name.
+
+        A value comes from `own`, or else from the last section that has a key of this name.
+        """
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
         for section in ("machine", "training", *sections):

@@ -132,7 +132,7 @@ def _measured(
 
 
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """Return a phrase on the end of each rank, the first failure first, and on ranks that hung.
+    """Return phrases that say how ranks ended, the first failure first, and which ranks hung.
 
     Ranks that reported neither an error nor an end likely hung. If all ranks reported, the ranks
     with the fewest steps likely hung. `done` maps each rank to its last epoch.

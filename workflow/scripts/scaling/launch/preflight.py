@@ -22,10 +22,10 @@ from scaling.registry import registry
 
 
 def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
-    """Complete and check `config`; return the stored study to replay, or None to measure.
+    """Complete and check `config`. Return the folder of the study to replay; None to measure.
 
-    `folder` is the prefix of paths in the project, and `home` is the project's absolute path. A
-    study called results stands for the records in results/.
+    `folder` is the prefix of paths in the project, and `home` is the project's absolute path. The
+    name `results` of a study to replay means the records in results/.
     """
     files = [Path(f"{folder}config/config.yaml"), *map(Path, workflow.configfiles)]
     layers = [*map(read_config, files), workflow.config_settings.config]
@@ -106,7 +106,10 @@ def relay_signals() -> None:
 
 
 def end_at_sigterm() -> None:
-    """Make SIGTERM end this process even if Snakemake, which runs one job in it, sets a handler."""
+    """Make SIGTERM end this process, in which Snakemake runs one job.
+
+    A handler of SIGTERM that Snakemake sets later does not change this.
+    """
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes)

@@ -1,4 +1,4 @@
-"""Watchdog that aborts a rank when its device makes no progress on launched steps.
+"""Abort a rank whose device makes no progress on the steps that were launched.
 
 NCCL's own watchdog does not see collectives in CUDA graphs.
 """
@@ -20,7 +20,10 @@ REPORTS = 16
 
 
 class Progress(NamedTuple):
-    """A rank's last launched and last finished step; `epoch` is 0 after the last epoch."""
+    """The numbers of the last launched and the last finished step of a rank.
+
+    `training` counts the epochs that were started. `epoch` is 0 after the last epoch.
+    """
 
     training: int
     epoch: int

@@ -22,7 +22,7 @@ MOST_BYTES = 5_000_000
 TO_DO = "restore it, or delete it so that it is made again"
 
 closed = with_config(ConfigDict(strict=True, allow_inf_nan=False, extra="forbid"))
-"""Decorator of a schema that rejects unknown keys, also in nested schemas and subclasses."""
+"""Decorator of a schema. The schema, its subclasses and nested schemas reject unknown keys."""
 
 Row = dict[str, Any]
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]
