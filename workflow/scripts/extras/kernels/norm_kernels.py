@@ -71,9 +71,9 @@ def _channel(COLUMNS: constexpr):
 
 @triton.jit
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return mean, variance, 1 / standard deviation, scale and shift of each channel.
+    """Return each channel's mean, variance and 1 / standard deviation of x, scale, and shift.
 
-    The first three values describe x. The output of the norm is x · scale + shift.
+    x is the input of the norm, and x · scale + shift is its output.
     """
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
@@ -185,9 +185,9 @@ def sum_gradients(
 ):
     """Add the sums over rows of g and of g · x̂ to `norm.sums`.
 
-    The gradient with respect to the output of ReLU is `dy + other_dy` if TWO, else `dy`. Also write
-    g if TWO or if ADDED (a residual was added). If NORMALIZED, also add the same two sums, with the
-    residual as x, to `residual_norm.sums`.
+    g is the gradient with respect to the input of ReLU. That to the output is `dy + other_dy` if
+    TWO, else `dy`. Also write g if TWO or if ADDED (a residual was added). If NORMALIZED, also add
+    the same two sums, with the residual as x, to `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -244,9 +244,9 @@ def gradient_of_values(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Write `dx`, the gradient with respect to x.
+    """Write `dx`, the gradient with respect to x, which is the input of `norm`.
 
-    If RECTIFIED, `dy` is the gradient with respect to the output of ReLU; otherwise it is g. If
+    `dy` is the gradient with respect to the output of ReLU if RECTIFIED, else to its input. If
     NORMALIZED, also write `dresidual`, the gradient with respect to the input of `residual_norm`.
     The formula is in arXiv:1502.03167, section 3.
     """
