@@ -57,7 +57,7 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def stage(self, size: int) -> None:
-        """Copy the next `size` images to the device. No effect in this class: all are there."""
+        """Copy the next `size` images to the device. No effect in this class: they are there."""
 
     def draw(self, epoch: int) -> None:
         """Draw the image order of `epoch`, equal on all ranks, and this rank's crops and flips."""
