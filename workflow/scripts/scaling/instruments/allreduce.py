@@ -88,9 +88,9 @@ def _measure(
 ) -> tuple[list[float], list[float], bool]:
     """Return seconds per message and start skew of each repeat, and whether all results are right.
 
-    `run` defines the seconds and the start skew. The message is an all-reduce, unless `kind` is
-    `broadcast` or `reduce`. On GPUs, a CUDA graph launches all messages of a repeat, because a
-    launch from Python takes longer than a small message.
+    `run` explains these times. The message is an all-reduce, unless `kind` is `broadcast` or
+    `reduce`. On GPUs, a CUDA graph launches all messages of a repeat, because a launch from Python
+    takes longer than a small message.
     """
     elements = message_bytes // BYTES_PER_ELEMENT
     pattern = (torch.arange(elements, device=rank.device, dtype=torch.float32) % 1021) + 1

@@ -29,7 +29,7 @@ from scaling.training.trainer import EpochResult, Trainer, TrainIterations
 SETTLING_ITERATIONS = 2
 IN_TURN = (True, False, False, True) * 2
 """Whether each block of steps exchanges gradients, in the order of blocks. In this order, a steady
-slowdown, as at the power limit, does not change the difference of the two kinds' medians."""
+slowdown, as at the power limit, changes the medians of both kinds of blocks equally."""
 COMMUNICATION = ("nccl", "memcpy ptop", "gloo:all_reduce")
 UNKNOWN: Any = repeat(("other", 0.0))
 SECOND = 10**9  # nanoseconds
@@ -178,7 +178,7 @@ def record(
     """Trace at most `limit` steps; return kernels by device, messages by device, and the result.
 
     A kernel whose name shows that it communicates is a message. `known` gives the class of the
-    other kernels. On GPUs, the first message is left out, which waits until all ranks trace.
+    other kernels. On GPUs, the first message is left out, because it waits until all ranks trace.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
