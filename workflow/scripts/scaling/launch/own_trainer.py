@@ -100,7 +100,7 @@ class Sampler:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return a GPU's counters at `time`, interpolated. Counters that a sample lacks are omitted."""
+    """Return counters at `time`, interpolated in the samples `own`. Incomplete ones are omitted."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
