@@ -97,7 +97,7 @@ class Training(Sgd):
     """Maximum total seconds of the measured epochs while a run waits for steady epochs (see
     `measured_seconds`). The report names runs that end unsteady. 0: do not wait."""
     instrumented_iterations: types.Count = 50
-    """Maximum iterations of extra epochs that measure communication and GPU idle time. 0: none."""
+    """Maximum steps of the extra epochs that measure communication and GPU idle time. 0: none."""
 
 
 class Limits(Options):
@@ -126,13 +126,13 @@ class LargeBatches(Options):
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
     """Seeds of runs at the learning rate that a sweep chose. The sweep uses the first seed only."""
     factors: types.Some[types.AboveZero] = Field(default=[1.0])
-    """Factors by which a sweep multiplies a technique's scaled learning rate. It chooses the factor
-    with the lowest validation loss; without a validation set, the lowest training loss. Techniques
-    with a sweep are compared with the plain SGD that has the widest sweep."""
+    """Factors by which a sweep multiplies a technique's scaled learning rate. The sweep chooses the
+    factor with the lowest validation loss; without a validation set, the lowest training loss.
+    Techniques with a sweep are compared with the plain SGD that has the widest sweep."""
     more_factors: types.Count = 0
-    """Maximum number of factors that a sweep of several factors adds. If the smallest factor is
-    best, its half is added; if the largest is best, its double; otherwise, the geometric mean of
-    the best factor and a neighbour more than a factor of 2 away."""
+    """Maximum number of factors that a sweep adds to two or more factors. If the smallest factor is
+    best, its half is added; if the largest is best, its double. Otherwise, the geometric mean of
+    the best factor and a neighbour is added, if they differ by more than a factor of 2."""
     held_out_images: types.Count = 0
     """Training images to hold out as the validation set. 0: none; training loss chooses the
     rates."""
