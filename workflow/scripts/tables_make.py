@@ -54,7 +54,7 @@ def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
     Loss and accuracy are means over seeds.
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
-    found = {**tables.found, "learning": accuracy.means(tables)}
+    found = {**tables.found, "learning": accuracy.compare_batches(tables)}
     for table, quantities in RESULTS.items():
         for row in found[table].to_dict("records"):
             cell = {key: row[key] for key in CELL_KEYS}

@@ -58,13 +58,12 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 
 
 def compare_batches(tables: StudyTables) -> pd.DataFrame:
-    """Return a row per configuration: metrics over seeds, and the difference from a reference.
+    """Return the metrics of each configuration, and its difference from a reference.
 
-    A seed's metrics are means over its repeats. Training metrics are of epoch 5, or of the last
-    epoch of a shorter training. `reference` marks a recipe's configuration on 1 GPU with the
-    techniques' reference batch (default 128), or else the smallest batch. The interval of
-    `difference` is over seeds; with fewer than 3 seeds, it uses the deviation from
-    `_equal_trainings`.
+    Metrics are means over seeds; a seed's value is the mean over its repeats. Training metrics are
+    of epoch 5, or of the last epoch if there are fewer. The reference of a recipe is on 1 GPU, at
+    the techniques' reference batch, else at 128, else at the smallest batch. Intervals are over
+    seeds; below 3 seeds, that of `difference` uses the deviation from `_equal_trainings`.
     """
     # A seed's repeats start alike, and may even end alike: they count as one training.
     of_seeds = tables.accuracy.groupby([*CELL_KEYS, "seed", "epoch"], dropna=False)
@@ -91,16 +90,10 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
     pooled = stdtrit(freedom, (1 + CONFIDENCE) / 2) * spread * np.sqrt(sum(1 / n for n in counted))
     off = pooled.where(np.minimum(counted[0], counted[1]) < SEEDS, margin(spreads, counted))
     ends = {"difference_low": gap - off, "difference_high": gap + off}
-    return table.assign(difference=gap, **ends, as_well=gap - off > -AS_WELL)
-
-
-def means(tables: StudyTables) -> pd.DataFrame:
-    """Return `compare_batches` with 95 % intervals over seeds of train_loss and test_accuracy."""
-    table = compare_batches(tables)
     for name in ("train_loss", "test_accuracy"):
         off = margin([table[f"{name}_std"]], [table[f"{name}_count"]])
-        table[f"{name}_low"], table[f"{name}_high"] = table[name] - off, table[name] + off
-    return table
+        ends |= {f"{name}_low": table[name] - off, f"{name}_high": table[name] + off}
+    return table.assign(difference=gap, **ends, as_well=ends["difference_low"] > -AS_WELL)
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
