@@ -59,10 +59,10 @@ counts."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Matches operators that read only a part of their input arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
-"""Matches operators whose output `moved_bytes` does not count: it is small, or is also an input."""
+"""Matches operators whose output `moved_bytes` ignores, as it is small or is also an input."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
-"""Bytes per element of each type in a trace. A TensorList, such as an optimizer's, counts as
+"""Bytes per element of each type in a trace. A TensorList (of an optimizer) counts as
 float32."""
 
 
@@ -143,9 +143,9 @@ def communication(
     """Return the seconds of communication on the device that communicates longest.
 
     `devices` and `messages` are this rank's, by device. `everyone` lists the messages of all
-    devices of all ranks. The shortest duration of a message on any device counts, because the
-    device that joins last does not wait. `start_skew_seconds` is the time for which the returned
-    device waits. If there is no communication, the result has a `note` instead.
+    devices of all ranks. A message counts with its shortest duration on any device, because the
+    device that joins last does not wait. `start_skew_seconds` is the time for which this device
+    waits for others. If there is no communication, the result has a `note` instead.
     """
     candidates = []
     for gpu, sent in messages.items():
