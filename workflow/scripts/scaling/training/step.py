@@ -25,11 +25,10 @@ Batch = tuple[Tensor, Tensor]
 class Step:
     """A training step on one batch: forward passes, backward passes, and one update of the weights.
 
-    The batch is split into `micro_batches` parts. Part r of n has images r, r + n, r + 2n …, like
-    rank r of n ranks. `replica` averages gradients over ranks and updates the weights. Only
-    `label_smoothing` of `rule` matters here. `loss_sum` and `correct` are sums over all images
-    since `reset`. If `replays` is False, CUDA graphs are not replayed: the host launches each
-    kernel.
+    The batch is split into `micro_batches` parts. Part r of n has images r, r + n, r + 2n …, as a
+    DistributedSampler would give to rank r. `replica` averages gradients over ranks and updates the
+    weights. Only `label_smoothing` of `rule` matters here. `loss_sum` and `correct` are sums over
+    all images since `reset`. If `replays` is False, the host launches each kernel, without graphs.
     """
 
     model: nn.Module

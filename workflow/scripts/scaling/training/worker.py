@@ -51,7 +51,7 @@ def run(
 
     This never returns: it exits when all reports are on disk, because PyTorch's clean-up takes
     seconds. An error is logged and ends the process with status 1; the launcher then ends all other
-    ranks. No progress in captured steps for `spec.collective_timeout_seconds` is also an error.
+    ranks. Captured steps without progress for `spec.collective_timeout_seconds` are also an error.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
