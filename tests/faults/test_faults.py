@@ -16,7 +16,7 @@ CELL = {"gpus": 2, "batch_size": 10}
 CELLS = [{"gpus": gpus, "batch_size": size} for gpus in (1, 2) for size in (10, 20)]
 KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
 MOST_SECONDS = 40
-"""Approximate duration of the four runs."""
+"""Approximate duration of the four runs in seconds."""
 PATIENCE_SECONDS = 15
 LONG = {"dataset__train_images": 6000, "grid__gpus": [1, 2], "grid__batch_sizes": [1]}
 """Configuration whose training takes hours, so that only a kill ends it."""

@@ -224,7 +224,7 @@ class SlurmStudy(Study):
         return ["snakemake", "--profile", "slurm", *options, "--configfile", "tiny.yaml"]
 
     def start(self, *options):
-        """Start Snakemake with plugins on PYTHONPATH. In an environment, `make env` adds them."""
+        """Start Snakemake with plugins on PYTHONPATH. `make env` installs them, too."""
         return super().start(*options, PYTHONPATH=str(self.folder / "workflow/plugins"))
 
     def jobs(self):

@@ -1,12 +1,12 @@
 """A published study without a mistake, as CSV text, and ways to break it.
 
-50,000 images, K = 44,695,848 bytes. An iteration communicates for 4 ms whatever N and b, so
+50,000 images, K = 44,695,848 bytes. An iteration communicates for 4 ms, for all N and b, so
 T(N,b) = T(1,b) / N + iterations · 4 ms, both with and without loading:
 
     b=128: T(1) 18.0 (17.8 without loading), 196 and 98 iterations on 2 and 4 GPUs
     b=512: T(1) 17.0 (16.8 without loading), 49 and 25 iterations
 
-A ring of 2 sends K per iteration, 44,695,848 B / 4 ms = 11.173962 GB/s; one of 4 1.5 K.
+A ring of 2 GPUs sends K per iteration: 44,695,848 B / 4 ms = 11.173962 GB/s. One of 4 sends 1.5 K.
 """
 
 from io import StringIO

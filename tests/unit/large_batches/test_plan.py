@@ -12,7 +12,7 @@ STUDY = Study()
 
 
 def rates(factor, epochs=1, at=160, **options):
-    """Return the rate of each update. An epoch has 4 updates at batch 160 and 2 at batch 512."""
+    """Return each update's rate. An epoch has 4 updates at 160, 2 at 512. Base rate: 0.1."""
     study = STUDY.model_copy(update={"epochs": epochs})
     return [rate for rate, _ in rates_of(study, Technique(**options), at, 640, factor)]
 
