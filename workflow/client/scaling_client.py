@@ -25,13 +25,13 @@ RANKS = "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK"
 
 
 def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
-    """Wait for the GPU, then print one line of JSON which reports that epoch `number` has ended.
+    """Wait for the GPU, then print one line of JSON: a report that epoch `number` has ended.
 
     Number epochs consecutively from 0 or 1. `seconds` is the duration of the epoch. By default,
     this is the time since the previous call or, in the first call, since the import of this module.
-    `samples` is the number of training samples on all ranks, `loss` the mean training loss of these
-    samples, and `test_accuracy` a fraction from 0 to 1. None means unknown. If `step` is used, all
-    ranks print; otherwise, only rank 0 prints.
+    `samples` is the number of training samples on all ranks. `loss` is their mean training loss.
+    `test_accuracy` is a fraction from 0 to 1. None means unknown. If `step` is used, all ranks
+    print; otherwise, only rank 0 prints.
     """
     global _before, _waited
     torch = _gpu()
