@@ -58,7 +58,7 @@ def _ask(entry: str, what: str, *more: Any) -> Any:
 def gpu(entry: str) -> dict[str, Any]:
     """Return what NVML reports about a GPU. Unknown values are None.
 
-    Call this before this process uses the GPU: `processes` then lists only those of others.
+    Call this before this process uses the GPU: `processes` then lists only other processes.
     `cores_near` is the number of this process's CPU cores on the GPU's NUMA node.
     """
     ecc = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)

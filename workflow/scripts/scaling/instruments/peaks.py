@@ -39,8 +39,9 @@ def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (see `Peak`) for each precision and matrix size, and for each copy.
 
     In state `sprint`, a matrix product is timed after a rest. In state `sustained`, products of the
-    fastest size are repeated for `sustained_seconds`, then until their times are steady, but for at
-    most 3 · `sustained_seconds`; the row has the last times. With 0 seconds, no row is `sustained`.
+    fastest size are repeated for `sustained_seconds`. If their times are then unsteady, repeats go
+    on, for at most 3 · `sustained_seconds`. The row has the last times. With 0 seconds, no row is
+    `sustained`.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":

@@ -120,7 +120,7 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 
     Classes have the order of `KernelClass`. `running_seconds` is the time in which kernels of a
     class run. `seconds` is the part of it in which no kernel of an earlier class runs. All
-    `seconds` add up to `busy_seconds`; those without `communication`, the last class, to
+    `seconds` add up to `busy_seconds`. Without the last class, `communication`, they add up to
     `compute_seconds`.
     """
     counted: list[Span] = []
