@@ -26,7 +26,8 @@ def check(config: dict[str, Any], manifest: Path) -> None:
     """Raise UserError if the model cannot be built, or cannot train in all runs of the study.
 
     The check trains one step on 2 images, or on 1 if the study's smallest batch is 1, which batch
-    norm may reject. It uses the meta device, which computes no values, and the CPU if that fails.
+    norm may reject. It uses the meta device, which computes no values. If that fails, it uses the
+    CPU.
     """
     section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
     images = configuration.train_images(config, described)
