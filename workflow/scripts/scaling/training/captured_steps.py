@@ -20,8 +20,8 @@ def captured(
 ) -> torch.cuda.CUDAGraph:
     """Return a CUDA graph of `step`, captured after warm-up steps. `begin` runs before each step.
 
-    If given, `memory` is the memory pool of another graph, which both graphs then share. Replaying
-    one of them may overwrite the results of the other.
+    If given, `memory` is the memory pool of another graph, which both graphs then share. A replay
+    of one graph may then overwrite the results of the other.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

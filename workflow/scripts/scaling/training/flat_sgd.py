@@ -142,7 +142,7 @@ class FlatSGD(Wrapped):
             self._working.copy_(self._weights)
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the learning rate of the next updates to `rate`; with Muon, that of SGD to `rest`."""
+        """Set the learning rate of the next updates to `rate`. With Muon, SGD's rate is `rest`."""
         if (rate, rest) != self._rates:
             self._rate.fill_(rate)
             self._rest.fill_(rest)
