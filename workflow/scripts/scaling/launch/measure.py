@@ -102,8 +102,8 @@ def launch_ranks(
 ) -> ProcessResult:
     """Call `function` (`module:name`) on each node of a job; return its exit status and reports.
 
-    `gpus` counts all nodes, but this process locks only GPUs of its own node. A file job.json tells
-    the processes which function to call with which `arguments`. It is in a temporary folder beside
+    `gpus` counts all nodes, but this process locks only GPUs of its own node. The file job.json
+    contains the name of `function` and the `arguments`. It is in a temporary folder beside
     `output`. Ranks write their reports to the same folder.
     """
     device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)

@@ -35,7 +35,7 @@ THREADS += ["VECLIB_MAXIMUM_THREADS"]
 set to `cpu_threads`; so is OMP_NUM_THREADS, by `measure.leased`."""
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "studies", "site", "__pycache__"}
-"""Names of folders that `_files` does not search for files that a command reads or writes."""
+"""Names of folders in which `_files` does not look for files of a command."""
 MOST_FILES = 10_000
 SAMPLING_SECONDS = 0.2
 

@@ -97,7 +97,7 @@ class Rank:
 
 
 def main() -> None:
-    """Read job.json, whose path is the last argument, and call the function that it names.
+    """Call the function named in job.json. The last command-line argument is the path of job.json.
 
     The function gets the arguments in job.json, and an argument `folder`: the folder of job.json,
     to which ranks write their reports.
