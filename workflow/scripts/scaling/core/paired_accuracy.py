@@ -16,8 +16,8 @@ def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, fl
     """Return the accuracy of the predictions `picked`, compared with the predictions `reference`.
 
     All arguments are class indexes [n], n ≥ 2. In the result, `agreement_percent` is the percentage
-    of images for which both predictions are equal. `gained` is the number of images that only
-    `picked` has right, and `lost` the number that only `reference` has right (McNemar 1947).
+    of images for which both predictions are equal. `gained` counts images that only `picked` has
+    right, and `lost` those that only `reference` has right (McNemar 1947).
     """
     right, was_right = picked == labels, reference == labels
     return {

@@ -74,7 +74,7 @@ class SweepOptions(Section):
     warmup_epochs: NotNegative = 0.0
     """Epochs of a warm-up that starts at the base learning rate; `warmup_share` starts at zero."""
     factors: Some[AboveZero] | None = None
-    """Factors of the learning rate sweep. `[1]`: no sweep. Null: those of `convergence.factors`."""
+    """Factors of the learning rate sweep. `[1]`: no sweep. Null: as in `convergence.factors`."""
 
 
 class Technique(SweepOptions, UpdateRule):
@@ -98,5 +98,5 @@ def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
 
 
 def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """Return the global batches that do not divide equally among the GPUs that share them."""
+    """Return the global batches that cannot be divided equally among their GPUs."""
     return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]
