@@ -20,6 +20,9 @@ from scaling.core.records.kind import DATASET
 from scaling.launch.lease import SHARE_VARIABLE
 from scaling.registry import registry
 
+OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+"""Environment variables of torchrun, which would mislead the measuring processes."""
+
 
 def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
     """Complete and check `config`. Return the folder of the study to replay; None to measure.
@@ -60,6 +63,8 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
         raise UserError(f"{error}{advice if used else ''}") from error
     if replayed and replayed != stored.RESULTS:
         stored.check(replayed, config)
+    for name in OF_LAUNCHERS:
+        os.environ.pop(name, None)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
     if config["machine"]["share"]:
         os.environ[SHARE_VARIABLE] = "1"
