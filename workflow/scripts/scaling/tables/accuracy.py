@@ -1,4 +1,4 @@
-"""Tables of loss and accuracy: runs, time-to-accuracy trainings, techniques for large batches."""
+"""Make tables of loss and accuracy: of runs, trainings to an accuracy, and techniques."""
 
 import math
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""With fewer seeds, the deviation is pooled over equal trainings (`_equal_trainings`): two seeds
-alone give an interval of ± 9 standard deviations."""
+"""With fewer seeds, `_equal_trainings` gives the standard deviation. The interval of two seeds
+alone is ± 9 standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
-"""A row is as accurate as the reference if their difference's interval lies above −0.02."""
+"""Loss of accuracy below which a configuration is as accurate as its reference."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SPEEDUP = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
@@ -34,9 +34,10 @@ CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
-    """Return one row per run and planned epoch (from 1); a run without epochs has one row.
+    """Return loss and accuracy of each run and planned epoch (from 1).
 
-    Metrics are means over ranks, weighted by samples. Accuracies of a diverged run are missing.
+    They are means over ranks, weighted by samples. A diverged run has no accuracy. A run without
+    epochs has one row.
     """
     rows: list[dict[str, Any]] = []
     for cell, record in runs:
@@ -97,9 +98,9 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the standard deviation of test accuracies, pooled over equal trainings.
+    """Return the standard deviation of test accuracies and its degrees of freedom.
 
-    The second value is its degrees of freedom. (NaN, 0) if no training was repeated.
+    It is pooled over trainings with equal recipe, global batch and epochs; (NaN, 0) without such.
     """
     ends = accuracy.dropna(subset="test_accuracy")
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
@@ -110,7 +111,7 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
 
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """Return a row per number of GPUs: median, minimum and maximum of its trainings to `accuracy`.
+    """Return medians and ranges of the trainings to `accuracy`, by number of GPUs.
 
     `training_seconds` is the sum over epochs, at the average machine. `run_seconds` leaves out runs
     that compiled. `speedup` compares training seconds with those on the fewest GPUs.
@@ -147,10 +148,10 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
 
 
 def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
-    """Return a row per run, with metrics of its last epoch; a technique without runs has one row.
+    """Return the metrics of each run's last epoch; a technique without runs has one row.
 
-    `reference` marks the baseline, plain SGD at the reference batch size. If there are several, it
-    is the one that tried the most learning rates.
+    `reference` marks plain SGD at the reference batch size. Of several such techniques, it marks
+    the one that tried the most learning rates.
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
@@ -164,7 +165,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many learning rates plain SGD tried at the reference batch; otherwise 0."""
+    """Return how many learning rates were tried; 0 unless SGD is plain, at the reference batch."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}
@@ -185,9 +186,10 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 
 
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
-    """Return a row per technique and global batch: means over seeds at the chosen learning rate.
+    """Return means over seeds at the chosen learning rate, by technique and global batch.
 
-    `validation_accuracy` is of the sweep's runs. Claims ignore losses below `accuracy_margin`.
+    `validation_accuracy` is of the runs that chose the rate. Claims tolerate a loss of test
+    accuracy below `accuracy_margin`.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

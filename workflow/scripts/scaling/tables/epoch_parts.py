@@ -1,4 +1,4 @@
-"""Tables of the parts of an epoch (communication, bandwidth, utilization) and of findings."""
+"""Make tables of the parts of an epoch (communication, bandwidth, utilization) and of findings."""
 
 from dataclasses import asdict
 from typing import Any
@@ -22,11 +22,11 @@ PEAKS = ["peak_flops_per_second", "peak_bytes_per_second"]
 
 
 def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
-    """Return seconds per epoch of the gradient exchange, for each configuration on several GPUs.
+    """Return the seconds per epoch of the gradient exchange, for configurations on several GPUs.
 
-    `delay_seconds` is the training time minus `compute_seconds`, the time without the exchange. In
-    traced steps, messages take `messages_seconds`; during `exposed_seconds` only messages run.
-    Values are means over runs, with 95 % intervals.
+    `compute_seconds` is the training time without the exchange; with it, training takes
+    `delay_seconds` longer. In traced steps, messages take `messages_seconds`; only messages run
+    during `exposed_seconds`. Values are means over runs, with 95 % intervals.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
     steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
@@ -41,9 +41,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return a run's seconds per iteration for each name in `EXCHANGE` that it measured.
+    """Return the seconds per iteration of the quantities `EXCHANGE` that a run measured.
 
-    The delay is of the slowest rank. Times of messages are of the rank that waits least.
+    The delay is that of the slowest rank. Times of messages are those of the rank that waits least.
     """
     seconds = {}
 
@@ -68,11 +68,11 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 
 
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
-    """Return bytes per iteration on the busiest link, and standalone bus bandwidth (GB/s).
+    """Return bytes per iteration on the busiest link, and bandwidth of standalone messages in GB/s.
 
-    The bandwidth is from sweeps on the row's machines. Their messages are of the strategy's
-    `sweep_kinds`, or else all-reduces of the row's message sizes. The bandwidth is NaN if a message
-    is missing or has wrong results.
+    Standalone messages are from sweeps on the machines of the row. Their kinds are the strategy's
+    `sweep_kinds`, or else all-reduces of the sizes that the row sends. The bandwidth is NaN if a
+    message is missing or had wrong results.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
@@ -90,7 +90,7 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return bandwidths (GB/s) in training and of standalone messages (`peak_…`), and their ratio.
+    """Return bandwidths in training and of standalone messages (`peak_…`), GB/s, and their ratio.
 
     The bandwidth in training is bytes on the busiest link / seconds of messages.
     """
@@ -114,9 +114,9 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
 
 
 def _limits(tables: StudyTables) -> pd.DataFrame:
-    """Return each configuration's peak FLOP/s at its precision, and peak B/s of copies.
+    """Return peak FLOP/s and peak B/s of each configuration: means over the machines that ran it.
 
-    Values are means over the machines that ran it.
+    FLOP/s are of matrix products at the configuration's precision, B/s of copies on a GPU.
     """
     there = of_machines(tables).merge(tables.costs[[*CELL_KEYS, "precision"]], on=CELL_KEYS)
     peaks, products = tables.peaks, ["machine", "precision"]
@@ -131,11 +131,12 @@ def _limits(tables: StudyTables) -> pd.DataFrame:
 def utilization(tables: StudyTables) -> pd.DataFrame:
     """Return the utilization (MFU) of each configuration, and shares of its epoch, as fractions.
 
-    utilization = images/s · flops_per_image / (N · peak) (Chowdhery et al. 2022, arXiv:2204.02311,
-    section 4.1), with the peak of its machines at its precision. `idle_share` is 1 − busy seconds /
-    epoch. Utilization, `loading_share`, `exposed_share`, `slower_share` (compute kernels minus
-    utilization), `idle_besides_share` (`idle_share` − `loading_share`) and the rest add up to 1.
-    The rest is `waiting_share` (messages that wait) or, without a trace, `unknown_share`.
+    utilization = images/s · flops_per_image / (N · peak FLOP/s) (Chowdhery et al. 2022,
+    arXiv:2204.02311, section 4.1). idle_share = 1 − busy seconds / epoch.
+
+    Six shares add up to 1: utilization, `loading_share`, `exposed_share`, `slower_share` (kernels
+    that compute, minus utilization), `idle_besides_share` (`idle_share` minus `loading_share`), and
+    the rest: `waiting_share` (messages that wait) or, without a trace, `unknown_share`.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     messages = tables.communication[[*CELL_KEYS, "exposed_seconds"]]
@@ -179,7 +180,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
 
 def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
-    """Return findings on a study: table `slow`, and epochs faster than the measured peak allows."""
+    """Return the rows of `slow`, and a finding for epochs faster than the measured peak allows."""
     fast = tables.utilization.query("utilization > 1")
     text = " of the measured peak: the epoch took less time than its operations can take"
     fast = fast.assign(message=[fmt.percent(share) + text for share in fast["utilization"]])

@@ -1,4 +1,4 @@
-"""Tables of what instruments measured: device time, costs, links, peak rates, machine checks."""
+"""Make tables of kernels, costs, links, peak rates and machine checks."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -19,14 +19,14 @@ ALONE = "seconds_without_exchange"
 GB = 1e9
 """Bytes of one GB (decimal, as in nccl-tests)."""
 SLOW = 0.05
-"""A rank is slow if its steps take longer by this fraction; GPUs of a type differ by 1 or 2 %."""
+"""Excess time of a slow rank's steps, as a fraction. GPUs of a type differ by 1 or 2 %."""
 STEP = ["seconds", "busy_seconds", "compute_seconds"]
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return a finding for each configuration with one rank that computes slower than the others.
+    """Return a finding for each configuration with a rank that computes slower than the others.
 
-    The times are of steps without gradient exchange, or of a command's steps.
+    The times are those of steps without gradient exchange, or of a command's steps.
     """
     findings = []
     for cell, records, _ in by_cell(runs):
@@ -46,12 +46,11 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 
 
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
-    """Return seconds, work and rate of kernels in a step, per configuration and kernel class.
+    """Return seconds, work and rate of kernels in a step, by configuration and class of kernels.
 
-    `seconds` do not overlap: they add up to the step. `rate` is FLOP/s for matrix products and B/s
-    for others, over all seconds in which kernels of the class run. `reached` is `rate` / limit; the
-    limit is the peak rate of products, or of copies within a device. `least_seconds` is work /
-    limit; the sum over all classes is a lower bound of the step.
+    `seconds` of all classes add up to the step. `rate` is work per second in which kernels of the
+    class run: FLOP/s of matrix products, B/s of others. `reached` is `rate` / limit; the limit is
+    the peak rate of matrix products, or of copies on a GPU. `least_seconds` is work / limit.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -85,19 +84,18 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
-    """Return each configuration's FLOPs per image, memory, drift, start-up and step times.
+    """Return FLOPs per image, memory, drift, start-up and times of steps of each configuration.
 
-    `power_capped_share` is the share of measured epochs that the most limited GPU spent at its
-    power limit. `startup_seconds` is of runs that compiled nothing. `switches` are options enabled
-    in all runs. `message_bytes` are the sizes of a step's gradient messages, None if runs differ.
-    `rank_step_seconds` is the median over ranks of a step that a command's client timed. Times of
-    a traced step (`step_seconds` and others) are medians over GPUs, then over runs.
+    `power_capped_share` is the share of measured epochs that a GPU, the most limited one, spent at
+    its power limit. `startup_seconds` is of runs that compiled nothing. `switches` are options that
+    all runs enabled. `message_bytes` are the sizes of a step's gradient messages, if runs agree.
+    `rank_step_seconds` is the median over ranks of a step that a command's client timed; other
+    `step_…` columns are of traced steps, medians over GPUs, then over runs.
     """
     return schema.arrange("costs", [cell | _costs(records) for cell, records, _ in by_cell(runs)])
 
 
 def _costs(records: list[RunRecord]) -> dict[str, Any]:
-    """Return a row of `costs`."""
     timed = [record for record in records if record["status"] in TIMED]
     applied = [own for record in records if (own := record["training"]["recipe_applied"])]
     switches = [{key for key, value in each.items() if value is True} for each in applied]
@@ -140,7 +138,7 @@ def _costs(records: list[RunRecord]) -> dict[str, Any]:
 
 
 def _power_capped(record: RunRecord) -> tuple[Any, ...]:
-    """Return the most limited rank's seconds at its power limit, and seconds of measured epochs."""
+    """Return the seconds at the power limit of the most limited rank, and those of all epochs."""
     rows = [row for row in record.get("energy") or () if row["role"] == "measured"]
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
@@ -148,7 +146,7 @@ def _power_capped(record: RunRecord) -> tuple[Any, ...]:
 
 
 def _message_bytes(record: RunRecord) -> str | None:
-    """Return the bytes of each gradient message of a step, as sent, separated by blanks."""
+    """Return the bytes of each gradient message of a step, as sent, separated by spaces."""
     sizes, share = record["communication"]["bucket_bytes"], record["communication"]["sent_share"]
     # Buckets of float32 gradients; others are recorded as sent.
     whole = sum(sizes) >= (record["model"]["gradient_bytes"] or 0)
@@ -156,16 +154,16 @@ def _message_bytes(record: RunRecord) -> str | None:
 
 
 def _same(values: Iterable[Any]) -> Any | None:
-    """Return the only value in `values` besides None; None if there are several or none."""
+    """Return the value that all `values` but None equal; None if there is no such value."""
     known = set(values) - {None}
     return known.pop() if len(known) == 1 else None
 
 
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return times of messages, medians over repeats, with one row per message of each sweep.
+    """Return the times of each message of each sweep, medians over repeats.
 
-    In GB/s, algbw = message bytes / seconds. busbw = algbw · 2(N-1)/N for an all-reduce, and algbw
-    for other messages (nccl-tests' PERFORMANCE.md).
+    algbw = message bytes / seconds, in GB/s. busbw = algbw · 2(N-1)/N for an all-reduce, and algbw
+    for other messages (as in PERFORMANCE.md of nccl-tests).
     """
     rows = [
         sweep | row | {"machine": sweep["environment"]["machine"]}
@@ -187,10 +185,10 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return rates of matrix products and copies, one row per operation in the peak records.
+    """Return the rate of each matrix product and copy in the peak records: work / median seconds.
 
-    A rate is work / median seconds. Work is 2·n³ FLOP for n×n matrices, else bytes; copies within a
-    device count them twice. `peak` marks a machine's best rate per quantity, precision and `state`.
+    Work is 2·n³ FLOP for n×n matrices, else bytes; a copy on a device reads and writes each byte.
+    `peak` marks the best rate of a machine, quantity, precision and `state`.
     """
     rows = []
     for row, about in [(row, one["environment"]) for one in documents for row in one["rows"]]:
@@ -207,7 +205,7 @@ def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def machine(checks: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the findings of machine checks, one row per finding."""
+    """Return the findings of machine checks."""
     rows = [
         {**finding, "machine": check["environment"]["machine"]}
         for check in checks

@@ -1,4 +1,4 @@
-"""Tables of what ranks synchronize (Q5 to Q7), and of int8 quantization (Part B)."""
+"""Make tables of what ranks synchronize (Q5 to Q7), and of int8 quantization (Part B)."""
 
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,7 @@ from scaling.tables import schema
 ERROR = "standard_error_points"
 MEANS = ["agreement_percent", "packed_bytes", "compression"]
 STANDARD_ERRORS = 2.0
-"""Half the width of a 95 % interval in standard errors; a mean difference below it is noise."""
+"""Half the width of a 95 % interval, in standard errors."""
 CONTENTS = {
     ("forward", "all_gather"): "batch statistics",
     ("forward", "scatter"): "images",
@@ -27,16 +27,16 @@ CONTENTS = {
     ("update", "broadcast"): "parameters",
     ("backward", "scatter"): "gradients of outputs",
 }
-"""Contents of a message by its phase and kind, where these two determine the contents."""
+"""Contents of messages, by phase and kind."""
 BYTES_PER_CHANNEL = 2 * 4
-"""Bytes that SyncBatchNorm's backward pass sums per channel: two float32 values."""
+"""Bytes per channel that SyncBatchNorm sums in the backward pass: two float32 values."""
 
 
 def sampler(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per training, epoch (from 0) and rank, with the numbers of images drawn.
+    """Return the image order of each training, epoch (from 0) and rank.
 
-    `first_epoch` is the first epoch in which the rank had the same order of images. For the other
-    columns see `synchronization.worker.orders_of`.
+    `first_epoch` is the first epoch in which the rank had the same order. `orders_of` in
+    synchronization/worker.py explains the other columns.
     """
     rows = [
         {**document, **run, **row}
@@ -51,7 +51,7 @@ def sampler(documents: list[Row]) -> pd.DataFrame:
 
 
 def collectives(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per message of a rank, in order of sending. Step 0 means before training."""
+    """Return the messages of a rank in the order of sending; step 0 is before training."""
     rows = [
         {**document, **step, **message, "gradient_bytes": document["model"]["parameter_bytes"]}
         | {"content": _content(message, step["way"], document["model"])}
@@ -63,7 +63,7 @@ def collectives(documents: list[Row]) -> pd.DataFrame:
 
 
 def _content(message: Row, way: str, model: Row) -> str:
-    """Return what a message carries, from its phase, kind, type and size; or "other"."""
+    """Return what a message carries, judged by its phase, kind, type and size; else "other"."""
     phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
     if (phase, kind) == ("forward", "broadcast"):
         if message["dtype"] == "int32":
@@ -78,9 +78,9 @@ def _content(message: Row, way: str, model: Row) -> str:
 
 
 def buffers(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per buffer mode and rank, for the first seed: metrics, drift and hashes.
+    """Return metrics, drift and hashes of each rank, by buffer mode, for the first seed.
 
-    For the columns of drift see `synchronization.worker.drift`.
+    `drift` in synchronization/worker.py explains the columns of drift.
     """
     rows = [
         {**one, **rank, "gpus": document["gpus"], "epochs": 1 + one["orders"][-1]["epoch"]}
@@ -96,9 +96,10 @@ def buffers(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per seed and variant, in the given order. The first row of a seed is float32.
+    """Return accuracy and size of each seed's variants; the first row of a seed is float32.
 
-    `mean_standard_error_points` is the error of the mean difference from float32 over all seeds.
+    `mean_standard_error_points` is the standard error, over test images, of a variant's difference
+    from float32, averaged over all seeds.
     """
     errors = {
         name: _standard_error([one for one in documents if one["variant"] == name])
@@ -117,7 +118,7 @@ def quantization(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization_layers(documents: list[Row]) -> pd.DataFrame:
-    """Return a row per seed, variant and layer. The first layer is the quantized input images."""
+    """Return scales and ranges by seed, variant and layer. The first layer is the input images."""
     rows = []
     for document in documents:
         layers = list(document["layers"])
@@ -135,9 +136,9 @@ def quantization_layers(documents: list[Row]) -> pd.DataFrame:
 
 
 def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
-    """Return one row per non-empty bin, for the first document with histograms.
+    """Return the non-empty bins of the first document with histograms.
 
-    `values` is `float` or `int8`. Bins are in float units: one level of int8 is 1 / `scale`.
+    `values` is `float` or `int8`. Ends of bins are float values; a level of int8 is 1 / `scale`.
     """
     counted = [one for one in documents if one.get("histograms")]
     rows = [
@@ -162,10 +163,10 @@ def _standard_error(variants: list[Row]) -> float:
 
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
-    """Return means over seeds, with one row per `stage` (variant) of quantization.csv.
+    """Return means over seeds for each `stage` (variant) of quantization.csv.
 
-    Differences from float32 are in points. `margin_points` is half the 95 % interval of their mean
-    over seeds (Student's t), `standard_error_points` its standard error over test images.
+    Differences from float32 are in percentage points. `margin_points` is half the width of their
+    95 % interval over seeds (Student's t). `standard_error_points` is over test images.
     """
     table = table.assign(float32_percent=table["accuracy_percent"] - table["difference_points"])
     groups, ranges = table.groupby("stage", sort=False), ["accuracy_percent", "difference_points"]
@@ -185,9 +186,9 @@ def difference(row: Any) -> str:
 
 
 def reach(row: Any) -> str:
-    """Return a row of `costs` as text: `−0.28 to +0.25; of images ± 0.11`.
+    """Return the range of differences over seeds, and their interval over images, as text.
 
-    In points: lowest and highest difference over seeds, and half the 95 % interval over images.
+    For a row of `costs`, in percentage points: `−0.28 to +0.25; of images ± 0.11`.
     """
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))

@@ -1,4 +1,4 @@
-"""Tables of the grid's runs: seconds of their epochs, and where and how they ran."""
+"""Make tables of the grid's runs: seconds of their epochs, and where and how they ran."""
 
 import math
 from collections.abc import Container, Iterable, Iterator
@@ -19,11 +19,11 @@ from scaling.tables import schema
 from scaling.tables.noise import ENDS, Noise
 
 Run = tuple[Cell, RunRecord | None]
-"""A run of the grid and its record; None if it has no record."""
+"""A run of the grid with its record, or None if there is no record."""
 WORST_FIRST = ["missing", "timeout", "oom", "oom_host", "infeasible", "diverged", "ok"]
 TIMES = ["epoch_seconds", "training_seconds"]
 TIMED = ("ok", "diverged")
-"""Statuses of runs whose times count: a NaN loss does not change the time."""
+"""Statuses of runs whose times count. A loss of NaN does not change the time."""
 _OVER_RANKS = dict.fromkeys(("seconds", "loader_seconds", "power_capped_seconds"), "max")
 _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
@@ -36,16 +36,16 @@ def read_runs(cells: list[Cell], folder: Path) -> list[Run]:
 
 
 def by_cell(runs: list[Run]) -> Iterator[tuple[dict[str, Any], list[RunRecord], int]]:
-    """Yield each configuration's values of `CELL_KEYS`, its records, and its number of runs."""
+    """Yield the values of `CELL_KEYS`, the records and the number of runs of each configuration."""
     for cell, same in groupby(runs, lambda run: {key: getattr(run[0], key) for key in CELL_KEYS}):
         found = [record for _, record in same]
         yield cell, [record for record in found if record], len(found)
 
 
 def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
-    """Return the epochs with these `roles`, indexed by run (position in `records`) and epoch.
+    """Return the epochs with one of the `roles`, indexed by run (position in `records`) and epoch.
 
-    Seconds are of the slowest rank, which the others wait for. Samples are summed over ranks.
+    Seconds are those of the slowest rank. Samples are summed over ranks.
     """
     runs = enumerate(records)
     rows = [
@@ -62,7 +62,7 @@ def compiled(record: RunRecord) -> bool:
 
 
 def joules(record: RunRecord, *roles: Role) -> float:
-    """Return the joules of a run's GPUs in epochs with these `roles`; NaN if incomplete."""
+    """Return the energy of a run's epochs with one of the `roles`, in J; NaN if a reading lacks."""
     read = [one["joules"] for one in record.get("energy", ()) if one["role"] in roles]
     epochs = [row["gpu_readings"] for row in record["epochs"] if row["role"] in roles]
     rows = read or [[gpu["energy_joules"] for gpu in gpus] for gpus in epochs]
@@ -71,9 +71,9 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return the seconds of an epoch on batches in memory, from each block of steps: [rank, block].
+    """Return the seconds of an epoch on batches in memory, [rank, block of steps], or None.
 
-    `name` selects blocks with or without gradient exchange. None if there are no such blocks.
+    `name` is the key of blocks with or without gradient exchange. A run may have no such blocks.
     """
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")
@@ -87,10 +87,10 @@ def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
 
 
 def of_times(ran: pd.DataFrame, name: str) -> Noise:
-    """Return the model of noise for the time `name` in the table provenance (`ran`).
+    """Return the model of noise for the column `name` of the table provenance (`ran`).
 
-    Training times are fitted for each batch size: hosts, which limit small batches, differ between
-    machines; GPUs, which limit large batches, do not.
+    Training times are fitted for each batch size. Small ones depend on the host, whose speed
+    differs between machines, large ones on the GPU.
     """
     return Noise(ran, name, apart=name == "training_seconds")
 
@@ -108,9 +108,9 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(records: list[RunRecord], runs: int) -> dict[str, Any]:
-    """Return worst status, messages, and numbers of epochs, steps and samples of a configuration.
+    """Return a configuration's worst status, messages, and counts of epochs, steps and samples.
 
-    `loader_seconds` is the median share of an epoch that a run waits for data.
+    `loader_seconds` is not in seconds yet: it is the share of an epoch that a run waits for data.
     """
     messages = [record["message"] for record in records if record["message"]]
     if missing := runs - len(records):
@@ -128,7 +128,7 @@ def _counted(records: list[RunRecord], runs: int) -> dict[str, Any]:
 
 
 def provenance(runs: list[Run]) -> pd.DataFrame:
-    """Return one row per run: model, training, environment, median times, and joules per image."""
+    """Return the model, training, environment, median times and joules per image of each run."""
     rows, known = [], schema.TABLES["provenance"].types
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
@@ -142,9 +142,9 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return entries of `environment` whose names are in `known`, as text.
+    """Return the entries of `environment` with names in `known`, as text.
 
-    The entry `code` is the digest of the measuring code, or else the commit.
+    `code` is the digest of the measuring code; old records have only the commit.
     """
     variables = environment.get("variables") or {}
     values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
@@ -159,7 +159,7 @@ def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]
 
 
 def _medians(record: RunRecord) -> dict[str, float]:
-    """Return a run's median epoch time and training time (seconds), and joules per image."""
+    """Return a run's median epoch time and training time in seconds, and joules per image."""
     measured, blocks = epochs([record], "measured"), in_memory(record, "seconds")
     images = measured["samples"].sum() or math.nan
     return {
@@ -177,7 +177,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return a training as text, with its applied options, or else the requested ones."""
+    """Return a training and its options as text. Options are as applied, if the run came so far."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}
