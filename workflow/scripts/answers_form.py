@@ -10,7 +10,10 @@ from scaling.report.page import REPORT
 
 
 def arranged(text: str, points: dict[str, float]) -> str:
-    """Return the answers in `text` in the order of the form; missing ones read "Not measured"."""
+    """Return the answers in `text` in the order of a form, with the full `points` of each question.
+
+    A missing answer becomes "Not measured".
+    """
     head, *sections = re.split(r"(?m)^## ", text)
     names = {section.partition(":")[0]: section for section in sections}
     # Part B of the answers are all questions B1, B2 … of a form.

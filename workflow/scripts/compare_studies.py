@@ -34,7 +34,7 @@ UNTIMED = {"study", "parts", "convergence", "time_to_accuracy", "synchronization
 
 
 def read(name: str) -> tuple[Path, str, list[Run], dict[str, Any], dict[str, str]]:
-    """Return a study's folder, recipe ("" for all), runs, commands, and facts that affect times."""
+    """Return a study's folder, recipe, runs, commands, and facts that can affect times."""
     place, _, recipe = name.partition(":")
     there = (Path(place) / stored.CONFIG).is_file()
     folder = Path(place) if there else stored.find(Path("studies"), place)
@@ -62,7 +62,7 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, Any], dict[str, str
 
 
 def timed(runs: list[Run], commands: dict[str, Any], name: str = "") -> schema.StudyTables:
-    """Return tables of times and provenance of `runs`. If not "", `name` is their new recipe."""
+    """Return tables of times and provenance of `runs`. `name` replaces their recipe, unless ""."""
     times = settle(timing(runs), runs, commands)[0]
     tables = {"timing": times, "provenance": provenance(runs)}
     renamed = {"recipe": name} if name else {}

@@ -14,9 +14,9 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 
 
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
-    """Return the path of each file of the study, keyed by its path in the packed folder.
+    """Return the path of each file of the study, by its path in the packed folder.
 
-    Missing logs and traces are left out; with `partial: true` also missing records of trainings.
+    Missing logs and traces are left out, with `partial: true` also records of trainings.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():
@@ -41,10 +41,10 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
-    """Copy the files `found` into `folder`; of each log, only the end is copied.
+    """Copy the files `found`, and the end of each log, into `folder`.
 
-    UserError if `folder` already contains a study. `force` replaces that study instead. Other files
-    of the folder are kept.
+    UserError if `folder` already contains a study, unless `force` replaces it. Other files of the
+    folder are kept.
     """
     there = stored.own_files(folder)
     if there and not force:
@@ -63,7 +63,7 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
 
 @command_line.script
 def main(study: str, force: bool = False) -> None:
-    """Pack the study named `study`; `force` replaces a stored study of this name."""
+    """Pack the study `study`. `force` replaces a stored study of this name."""
     config = read_config(RESULTS / CONFIG)
     if (there := config["study"]) != study:
         raise UserError(f"{RESULTS} holds the study {there}, not {study!r}: pack it by that name")

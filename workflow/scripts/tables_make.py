@@ -105,10 +105,10 @@ def evaluate(tables: schema.StudyTables) -> Findings:
 def main(
     config: dict[str, Any], tables: Path, records: dict[str, tuple[Path, ...]], runs: Path | None
 ) -> None:
-    """Write all tables into the folder `tables`.
+    """Write all tables into the folder `tables`, and results.json beside it.
 
     `config` is the study's configuration. `runs` is the folder of the grid's records, or null.
-    `records` maps each other kind to its files. Accuracy on synthetic images is left out.
+    `records` has the files of each other kind. Accuracy on synthetic images is left out.
     """
     study = config["study"]
     read: dict[str, list[Any]]

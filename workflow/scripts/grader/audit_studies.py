@@ -35,7 +35,7 @@ KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 SHOWN = "[!.~_]*"
 """Pattern of names that are not hidden or temporary files of file managers and editors."""
 COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
-"""Points that a study loses for each cause of its findings, once per cause, by severity."""
+"""Points that a cause costs, by severity."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 LISTED = 3
 """Largest number of cells in the line of a finding."""
@@ -43,7 +43,7 @@ LISTED = 3
 
 @dataclass(frozen=True)
 class Judged:
-    """A judged study with its folder or file; `form` has the full points of each question."""
+    """A judged study of a folder or file. `form` has the full points of each question."""
 
     study: Study
     folder: str
@@ -52,12 +52,12 @@ class Judged:
 
     @property
     def id(self) -> str:
-        """Return the HTML id of the study; no two studies of a folder have the same name."""
+        """Return the HTML id of the study."""
         return quote(f"{self.folder}/{self.study.name}")
 
     @property
     def result(self) -> str:
-        """Return verdicts and findings: `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
+        """Return counts as text: `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
         severities = Counter(one.severity for one in self.judgement.findings)
         counts = [fmt.plural(severities[x], x) for x in SEVERITIES if severities[x]]
         figures = self.judgement.figures
@@ -84,7 +84,7 @@ class Judged:
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
-        """Return points and full points of each question and of all. A cause costs points once."""
+        """Return (question, points, full points), last of all. A cause costs points once."""
         left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
         for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
             name = QUESTIONS.get(one.quantity, "Q2")
@@ -94,7 +94,7 @@ class Judged:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return what the study states about itself, and its folder, by heading."""
+        """Return the folder and what the study states about itself, by heading."""
         of, model = self.study, f"{self.study.model}, parameters not stated"
         if of.parameters:
             gradients = f"so {fmt.data(of.parameters[1] * 4)} of float32 gradients"
@@ -121,7 +121,7 @@ class Judged:
 
     @property
     def lines(self) -> list[str]:
-        """Return the lines for a terminal: what was not read, and each finding."""
+        """Return lines for the terminal on what was not read, and on each finding."""
         lines = [f"note: {note}" for note in dict.fromkeys(self.study.notes)]
         for severity, cause, sentence, place, advice in self.findings:
             action = f"; {advice}" if advice and severity != "remark" else ""
@@ -130,7 +130,7 @@ class Judged:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """Return the study's row of the columns `COLUMNS` in the index of all studies."""
+        """Return the study's row in the index of all studies, with columns `COLUMNS`."""
         causes = (row[1] for row in self.findings if row[0] != "remark")
         about = (self.study.name, self.folder, len(self.study.rows), self.result)
         points = self.points[-1][1] if self.form else ""
@@ -139,9 +139,9 @@ class Judged:
 
 @np.errstate(invalid="ignore")
 def cells(one: Finding) -> list[tuple[str, str, str]]:
-    """Return each cell of a finding as text: `GPUs x batch size`, printed value, expected value.
+    """Return (`GPUs x batch size`, printed value, expected value) of each cell of a finding.
 
-    Expected values below zero (noise) are not shown.
+    Values below zero are noise, and not expected.
     """
     right = np.where(one.expected.middle < 0, np.nan, one.expected.middle)
     columns = (one.cells.gpus, one.cells.batch, one.printed.middle, right, one.place)
@@ -153,7 +153,7 @@ def cells(one: Finding) -> list[tuple[str, str, str]]:
 
 
 def where(one: Finding) -> str:
-    """Return as text the first `LISTED` cells of a finding, with values, and the number of all."""
+    """Return the first `LISTED` cells of a finding with their values, as text."""
     every = cells(one)
     listed = [
         cell + f": {value}" * (value != "–") + f", expected {right}" * (right != "–")
@@ -173,7 +173,7 @@ class Submission(NamedTuple):
 
 
 def paths(names: list[str]) -> list[Path]:
-    """Return the paths of `names`. A name is a path or glob pattern, or several in one string."""
+    """Return the paths of `names`: paths, glob patterns, or several of these in one string."""
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     listed = list[Path]()
     for path in map(Path, parts):
@@ -184,7 +184,7 @@ def paths(names: list[str]) -> list[Path]:
 
 
 def _inside(path: Path) -> list[Path]:
-    """Return [`path`] if it is a file or has timings.csv, else all such files and folders in it."""
+    """Return `path` if it is a file or has timings.csv, else all such files and folders in it."""
     if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
     below = (one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS)
@@ -192,7 +192,7 @@ def _inside(path: Path) -> list[Path]:
 
 
 def read(path: Path, images: int, form: str = "") -> Submission:
-    """Return the judged studies of a folder or file, or a refusal if it cannot be read."""
+    """Return the judged studies of a folder or file, or why it cannot be read."""
     # The name may be any bytes.
     folder = printable(str(path)).replace("\n", "\\n")
     try:
@@ -223,13 +223,13 @@ def table(name: str, title: str, heads: list[str], rows: Iterable[Any]) -> Table
 
 
 def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
-    """Return (link, row of the index) for each study of a submission, or one for its refusal."""
+    """Return a link and the row of the index for each study, or for the refusal."""
     rows = [(f"{link}#{each.id}", *each.row) for each in one.studies]
     return rows or [("", "–", one.folder, "–", "–", one.refusal, "–")]
 
 
 def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list[Judged]) -> None:
-    """Write a page of judged studies; `index` has (link, row with `COLUMNS`) for each study."""
+    """Write a page of judged studies below their `index` of links and rows."""
     linked = ((fill('<a href="{}">{}</a>', *row[:2]) if row[0] else "–", *row[2:]) for row in index)
     tables = [table("all", "All studies", COLUMNS, linked)]
     about: Any = {"title": title, "tables": tables, "studies": studies}
@@ -237,9 +237,9 @@ def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list
 
 
 def write(submissions: list[Submission], target: Path) -> None:
-    """Write an index to the file `target`, and audit.csv to the folder `target` without suffix.
+    """Write an index to the file `target`, and audit.csv into a folder of its name.
 
-    That folder has a page for each of several submissions; one alone is shown below the index.
+    Several submissions have a page each in this folder. One alone is shown below the index.
     """
     folder, many, index = target.with_suffix(""), len(submissions) > 1, list[tuple[Any, ...]]()
     for number, one in enumerate(submissions, start=1):
@@ -255,7 +255,7 @@ def write(submissions: list[Submission], target: Path) -> None:
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Audit the folders; write index, pages and audit.csv, if requested."""
+    """Print the findings on submissions; write index, pages and audit.csv, if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("folders", nargs="+", help="folders, or files with tables")

@@ -1,6 +1,6 @@
 """Evaluate the formulas of formulas.yaml as intervals, and judge printed figures by them.
 
-An interval holds the values from which a printed figure may be rounded.
+The interval of a printed figure has all values that round or truncate to it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ PARAMETERS, BYTES_PER_PARAMETER = 11_173_962, 4
 
 _compiled = cache(partial(compile, filename="formula", mode="eval"))
 FUZZ, NEARLY = 1e-9, 0.02
-"""Relative differences: up to FUZZ is float noise, up to NEARLY makes a figure nearly right."""
+"""Relative differences: FUZZ at most is float noise, NEARLY at most is nearly right."""
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """The lowest and the highest value of each cell, [2, cells]; NaN where a value is unknown.
+    """The lowest and the highest value of each cell, [2, cells]; NaN if unknown.
 
     Division by an interval that contains 0 gives -inf to inf.
     """
@@ -58,16 +58,16 @@ class Interval:
         return np.where(np.isinf(middle), np.nan, middle)
 
     def meets(self, other: Interval) -> np.ndarray:
-        """Return where the intervals overlap; False where either is unknown."""
+        """Return in which cells the intervals overlap. An unknown interval overlaps none."""
         fuzz = FUZZ * np.maximum(np.abs(self.low), np.abs(other.low))
         return np.asarray((self.low <= other.high + fuzz) & (other.low <= self.high + fuzz))
 
     def near(self, other: Interval) -> np.ndarray:
-        """Return where the intervals' middles differ by at most `NEARLY`, relative to `other`."""
+        """Return in which cells the middles differ by at most `NEARLY`, relative to `other`."""
         return np.asarray(np.abs(self.middle / other.middle - 1) <= NEARLY)
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
-        """Return these intervals where `choice` is true, those of `other` elsewhere."""
+        """Return the interval of each cell for which `choice` is true, else that of `other`."""
         return Interval(np.where(choice, self.ends, other.ends))
 
     def or_else(self, other: Interval) -> Interval:
@@ -79,7 +79,7 @@ class Interval:
 
 
 def of(value: Any) -> Interval:
-    """Return a number or an array as intervals of width 0, and intervals unchanged."""
+    """Return a number or an array as intervals of width 0; intervals are returned unchanged."""
     return value if isinstance(value, Interval) else Interval(np.stack([np.atleast_1d(value)] * 2))
 
 
@@ -94,9 +94,9 @@ def printed(figures: Iterable[Any], units: float) -> Interval:
 
 @dataclass(frozen=True)
 class Cells:
-    """The configurations of one strategy; each array has one element per configuration.
+    """The configurations of one strategy. Arrays have an element for each.
 
-    `names` has the values of the names in formulas.yaml and slips.yaml.
+    `names` maps the names in formulas.yaml and slips.yaml to values.
     """
 
     gpus: np.ndarray
@@ -106,7 +106,10 @@ class Cells:
     strategy: str = ""
 
     def evaluate(self, formula: str, time: str = "T", **more: Any) -> Any:
-        """Return the value of a formula. `t` is `time` ("T" or "W"); `more` defines other names."""
+        """Return the value of a formula, in which `t` means `time` (T or W).
+
+        `more` defines further names.
+        """
         names = self.names | {f"t{n}": self.names[time + n] for n in ("", "1")}
         names |= {f"u{n}": self.names[("W" if time == "T" else "T") + n] for n in ("", "1")}
         return eval(_compiled(formula), {"__builtins__": {}}, names | more)
@@ -117,7 +120,7 @@ class Cells:
 
 
 def cells_of(study: Study, strategy: str, images: int) -> Cells:
-    """Return the cells of a strategy. Missing times on one GPU are taken from another strategy."""
+    """Return the cells of a strategy. Times on one GPU may be those of another strategy."""
     single, chosen = study.rows["gpus"] == 1, study.rows["strategy"] == strategy
     sizes = study.rows.loc[chosen & single, "batch_size"]
     others = study.rows[single & ~chosen & ~study.rows["batch_size"].isin(sizes)]
@@ -159,11 +162,11 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
-    """Return the names by which formulas refer to other cells: `fewer`, `mean` and `at`."""
+    """Return the names with which formulas refer to other cells: `fewer`, `mean` and `at`."""
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
-        """Return `figure` of each cell's counterpart at `number` GPUs, batch `size`; else NaN."""
+        """Return `figure` on `number` GPUs at batch `size`, for each cell; NaN if not printed."""
         wanted = np.broadcast_arrays(number, of(size).low, gpus)[:2]
         index = places.get_indexer(pd.MultiIndex.from_arrays(wanted))
         return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
@@ -181,8 +184,8 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
 class Verdict:
     """The printed figures of one quantity, and their values by each accepted formula.
 
-    `values` has a remark and intervals for each formula. A figure is right if it overlaps any of
-    these intervals. A remark applies to figures that overlap the intervals of its formula alone.
+    `values` has a remark and intervals for each formula. A figure is right if it overlaps one of
+    its intervals. A remark is shown on a figure that overlaps only the interval of its formula.
     `right` has the values of the formula that most figures follow. `opened` marks figures that may
     be right although they overlap no interval; `explained` marks figures that a slip explains.
     """
@@ -214,24 +217,21 @@ class Verdict:
 
 
 def formulas(quantity: str) -> list[tuple[str, str]]:
-    """Return (formula, remark) for each accepted formula of `quantity`.
-
-    The remark is shown if a figure agrees with this formula and with no other.
-    """
+    """Return the accepted formulas of `quantity`, each with its remark or ""."""
     _, _, _, *entries = FORMULAS["quantities"][quantity]
     return [tuple(one) if isinstance(one, list) else (one, "") for one in entries]
 
 
 def times(text: str, order: str = "TW") -> str:
-    """Return what `t` in a formula may be: "T" and "W" in `order`, or "T" if it has no `t`."""
+    """Return the times that `t` in a formula may mean, in `order`; "T" if there is no `t`."""
     return order if re.search(r"\bt1?\b", text) else "T"
 
 
 def verdicts(cells: Cells) -> dict[str, Verdict]:
-    """Return the verdict on each quantity, by its name.
+    """Return the verdict on each quantity, by name.
 
-    Adds two names for formulas to `cells.names`: the function `part` below, and `moving`, the
-    printed communication time or else the right one.
+    This adds two names to `cells.names`: the function `part` below, and `moving`, the
+    communication time (as printed, or else the right one).
     """
     names, each = cells.names, dict[str, Verdict]()
 

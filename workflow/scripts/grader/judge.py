@@ -1,6 +1,6 @@
 """Judge a study: compare figures with accepted formulas, and explain wrong ones by known slips.
 
-A slip is a common mistake. The file slips.yaml lists slips with the formulas that they give.
+A slip is a common mistake. The file slips.yaml has slips and the formulas that they lead to.
 """
 
 import math
@@ -31,7 +31,7 @@ from scaling.config.stored import read_config
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
 SEVERITIES = ["error", "warning", "remark"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
-"""Evidence that names a slip, -ln(5 %), and ln of the range in which a wrong figure may lie."""
+"""Minimum evidence for a slip, -ln(5 %), and ln of the range in which a wrong figure may lie."""
 LEAST = 3
 """Minimum number of figures that a slip must explain. At least two of them must differ."""
 TRIED, LARGE = 40, 500
@@ -40,9 +40,9 @@ TRIED, LARGE = 40, 500
 
 @dataclass
 class Finding:
-    """One cause (a key of `CAUSES`), with its cells and their printed and expected values.
+    """A cause (a key of `CAUSES`) with its cells, and their printed and expected values.
 
-    `rule` says which form of the slip it is; `also` names slips with as much evidence.
+    `rule` is the form of the slip, `also` the names of slips with as much evidence.
     """
 
     cause: str
@@ -78,9 +78,9 @@ class Judgement:
 
 @np.errstate(all="ignore")
 def judge(study: Study, images: int) -> Judgement:
-    """Return a judgement on each figure and time of a study.
+    """Return the findings on the figures and times of a study.
 
-    Batch sizes are taken as per GPU, unless a header or most figures show that they count all GPUs.
+    Batch sizes are per GPU, unless a header or most figures show that they count all GPUs.
     """
     judgement, sizes = _judged(study, images), study.rows["batch_size"] / study.rows["gpus"]
     unsaid = not (study.batch_stated or study.global_batch) and (sizes == sizes.round()).all()
@@ -134,10 +134,10 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
 
 
 def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
-    """Set `opened` of compute and communication times that may be right although no formula fits.
+    """Mark compute and communication times that may be right although no formula fits (`opened`).
 
-    One case: all N imply the same training time on one GPU, although no table has this time. Other
-    case: both parts were measured, so they add up to the time on N GPUs, and none is negative.
+    Either all N imply the same training time on one GPU, which no table has. Or both parts were
+    measured: they add up to the time on N GPUs, and none is negative.
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
@@ -158,9 +158,9 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
 
 
 def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:
-    """Find times of cells, other than the printed times, that two or more figures imply.
+    """Return the times that figures imply against the printed ones, and a mask of these figures.
 
-    Return these times, one for each row, and a mask of the rows with figures that imply them.
+    At least two figures must agree on a time. Times of other rows are NaN.
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])
@@ -186,7 +186,7 @@ def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.nd
 
 
 def _missing(cells: Cells) -> Iterator[Finding]:
-    """Yield a finding on combinations of numbers of GPUs and batch sizes without a row."""
+    """Yield a finding on the combinations of GPUs and batch size that have no row."""
     there = pd.MultiIndex.from_arrays([cells.gpus, cells.batch])
     if len(there) <= LARGE:
         gaps = pd.MultiIndex.from_product(there.levels).difference(there).to_frame().to_numpy()
@@ -196,12 +196,12 @@ def _missing(cells: Cells) -> Iterator[Finding]:
 
 
 def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
-    """Yield up to three findings, each a slip that explains some of the suspect figures.
+    """Yield up to three findings: slips that explain suspect figures.
 
-    Suspects are figures that are wrong, opened (perhaps right), or without a value to compare. The
-    evidence is -ln(chance that a slip meets so many distinct figures) - ln(slips tried) - ln(ways
-    to choose the figures). A slip must explain all opened figures and most of the suspects that are
-    not wrong. Explained figures are added to `one.explained`.
+    A figure is suspect if it is wrong, opened (perhaps right), or without a value to compare. The
+    evidence for a slip is -ln(chance that it meets so many distinct figures) - ln(slips tried) -
+    ln(ways to choose the figures). A slip must explain all opened figures, and most suspects that
+    are not wrong. Explained figures are added to `one.explained`.
     """
     unsure = one.opened | one.open
     suspects = one.wrong & ~one.printed.near(one.right) | unsure
@@ -246,7 +246,7 @@ def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
 def _readings(
     cells: Cells, one: Verdict, suspects: np.ndarray
 ) -> Iterator[tuple[str, str, Interval]]:
-    """Yield (cause, rule, values) for each slip whose values agree with at least one suspect."""
+    """Yield cause, rule and values of each slip that agrees with at least one suspect."""
     every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
     texts = [text for text, _ in formulas(one.quantity)] if suspects.any() else []
     for (cause, parts, rule, *changes), text in product(SLIPS, texts):

@@ -1,4 +1,4 @@
-"""Read printed studies from files: a row of values per strategy, number of GPUs and batch size."""
+"""Read printed studies from files: a row of values for each configuration."""
 
 import re
 from collections import defaultdict
@@ -30,11 +30,11 @@ GROUPS = ["study", "hardware", "model", "recipe"]
 
 @dataclass(frozen=True)
 class Study:
-    """A study as printed; `rows` has a `Figure` or None per configuration and quantity.
+    """A study as printed. `rows` has a `Figure` or None for each configuration and quantity.
 
-    `about` is the study's entry in studies.yaml; `notes` say what was not read. `parameters` are
-    the lowest and highest number that round to the printed one. If `global_batch`, batch sizes
-    count all GPUs. `batch_stated` is whether a header says which GPUs they count.
+    `about` is the study's entry in studies.yaml. `notes` say what was not read. `parameters` is the
+    range of numbers that round to the printed one. `global_batch` is whether batch sizes count all
+    GPUs, `batch_stated` whether a header says so or the contrary.
     """
 
     name: str
@@ -48,15 +48,15 @@ class Study:
 
     @property
     def strategies(self) -> list[str]:
-        """Return the strategies of the rows, with the empty name only if there is no other name."""
+        """Return the names of the strategies; [""] if none has a name."""
         names = sorted(self.rows["strategy"].unique())
         return [*filter(None, names)] or names
 
 
 def read_folder(path: Path) -> list[Study]:
-    """Return the studies of a file, or of a folder's timings.csv and studies.yaml.
+    """Return the studies of a file, or of timings.csv and studies.yaml in a folder.
 
-    Raises UserError, with the file and line, if no row of the file can be read.
+    UserError, with the file and line, if no row can be read.
     """
     if path.is_file():
         return read_file(path)
@@ -68,7 +68,7 @@ def read_folder(path: Path) -> list[Study]:
 
 
 def read_file(path: Path) -> list[Study]:
-    """Return the studies of a file, one per combination of study, hardware, model and recipe."""
+    """Return the studies of a file, one for each combination of the columns `GROUPS`."""
     file = read(path)
     _complete(file)
     columns = [*GROUPS, "gpus", "batch_size", "epoch", "parameters", "global"]
@@ -134,9 +134,9 @@ def _range(text: str) -> tuple[float, float] | None:
 
 
 def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
-    """Return a row for each configuration, with the median of several runs or later epochs.
+    """Return a row for each configuration: of several runs or epochs, the median.
 
-    A quantity that is printed twice with different values is left out, with a note.
+    A quantity with two different values is left out, with a note.
     """
     cells = defaultdict[Any, list[Record]](list)
     for one in records:

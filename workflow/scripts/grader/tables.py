@@ -1,4 +1,4 @@
-"""Read the tables of a file into records, one for each configuration, with its printed values."""
+"""Read the tables of a file into records, one for each row and configuration."""
 
 import csv
 import re
@@ -21,17 +21,17 @@ KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
 ABOUT = IDENTITY | {"line", "epochs"}
 JUDGED_BY = {"epoch", "training", "rate", "communication"}
-"""A file needs at least one of these quantities. Without them nothing can be derived."""
+"""Quantities from which figures can be derived; a file needs at least one."""
 IN_WORDS = re.compile(r",? (\d+) GPUs?$")
 Record = dict[str, Any]
-"""A configuration: its `line`, what identifies it (texts, numbers), printed values as `Figure`."""
+"""A configuration as printed: its `line`, texts and numbers that identify it, and `Figure`s."""
 Row = tuple[int, list[str]]
 """A line's number and its fields."""
 
 
 @dataclass
 class Tables:
-    """Records, headers and text of a file; `notes` name tables, rows and columns left out."""
+    """Records, headers and text of a file. `notes` name the tables, rows and columns left out."""
 
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Tables:
 
 
 def read(path: Path) -> Tables:
-    """Return the tables of a file. Raises UserError, in one line, if no table can be read."""
+    """Return the tables of a file; UserError if none can be read."""
     files.regular(path, MOST_BYTES, within=path.parent)
     tables, caption, above, header = Tables(), "", "", (0, list[str]())
     rows = _sheets(path) if path.suffix.lower() == ".xlsx" else _lines(path)
@@ -99,7 +99,7 @@ def _decoded(path: Path) -> str:
 
 
 def _sheets(path: Path) -> Iterator[Row]:
-    """Yield the rows of a workbook; each sheet begins with a row that has its name."""
+    """Yield the rows of a workbook. The name of a sheet precedes its rows."""
     try:
         about: Any = {"header": None, "dtype": str, "na_filter": False, "nrows": 20_000}
         sheets = pd.read_excel(path, sheet_name=None, **about)
@@ -112,7 +112,7 @@ def _sheets(path: Path) -> Iterator[Row]:
 
 
 def _heads(rows: list[Row]) -> tuple[list[Head], list[Row]]:
-    """Return each column's meaning, from its header of one or more lines, and the rows below."""
+    """Return the meaning of each column, and the rows below the header (of one or more lines)."""
     width = max(len(fields) for _, fields in rows)
     (_, texts), *below = [(line, fields + [""] * (width - len(fields))) for line, fields in rows]
     while below and not any(map(_is_value, below[0][1])):
@@ -130,19 +130,19 @@ def _heads(rows: list[Row]) -> tuple[list[Head], list[Row]]:
 
 
 def _is_value(text: str) -> bool:
-    """Return whether a field is a value, not part of a header: a number or "out of memory"."""
+    """Return whether a field is a value (a number, "out of memory"), not part of a header."""
     digits = re.search(r"\d", text) and not head(text).field
     return bool(digits or count(text) or named("statuses", text.lower()))
 
 
 def _fields(heads: list[Head]) -> set[str]:
-    """Return the fields of all headers, with GPUs and batch size that a header gives besides."""
+    """Return the fields of all headers; a header may also give GPUs and a batch size."""
     beside = {"gpus": [one.gpus for one in heads], "batch_size": [one.batch for one in heads]}
     return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
 
 
 def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
-    """Add the records of a table; UserError if rows, GPUs, batch sizes or values are missing."""
+    """Add the records of a table; UserError if it lacks GPUs, batch sizes or values."""
     heads, rows = _heads(lines)
     names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)
     # A configuration may have them: `plain/ddp, 2 GPUs`.
@@ -181,7 +181,7 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
 
 
 def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
-    """Return the header of each column of values by index; only the first of equal columns."""
+    """Return the headers of columns of values, by index. Of equal columns, the first counts."""
     fields, columns, known = _fields(heads), dict[int, Head](), set[Any]()
     timed = fields & {"epoch", "training", "total"}
     per_epoch = any(one.field == "epoch" and re.search("epoch|/ep", one.words) for one in heads)
@@ -204,7 +204,7 @@ def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
 
 
 def _records(about: Record, cells: list[tuple[Head, str]]) -> list[Record]:
-    """Return a row's records, one for each number of GPUs and batch size in its headers."""
+    """Return the records of a row, one for each number of GPUs and batch size in the headers."""
     records = dict[Any, Record]()
     for one, written in cells:
         record, text = records.setdefault((one.gpus, one.batch), {**about}), plain(written)

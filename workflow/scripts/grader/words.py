@@ -1,4 +1,4 @@
-"""Parse headers and fields of tables: quantities, units, and printed numbers with their digits."""
+"""Parse headers and fields of tables: quantities, units, and printed numbers."""
 
 import re
 from functools import cache
@@ -24,14 +24,14 @@ IDENTITY |= {"status", "study", "recipe", "run", "count"}
 
 
 class Figure(NamedTuple):
-    """A printed number after conversion of its unit, and the size of one unit in its last digit."""
+    """A printed number in our unit, and the value of one unit of its last digit."""
 
     value: float
     unit: float
 
 
 class Head(NamedTuple):
-    """What a column's header means; `words` is its lower-case text without GPUs and batch size."""
+    """The meaning of a column's header. `words` is its text without GPUs and batch size."""
 
     text: str
     field: str
@@ -50,13 +50,13 @@ def plain(text: str) -> str:
 
 @cache
 def unit(text: str) -> float | None:
-    """Return the conversion factor of the first unit that occurs in a text; None if none occurs."""
+    """Return the conversion factor of the first unit in a text, or None."""
     return next((factor for factor, one in WORDS["units"] if re.search(one, text)), None)
 
 
 @cache
 def head(text: str) -> Head:
-    """Return the meaning of a header: quantity, unit, and number of GPUs or batch size if any."""
+    """Return the meaning of a header: quantity, unit, number of GPUs, batch size."""
     text = plain(text)
     split = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", text)
     split = re.sub(r"(?i)[(\[]min[)\]]|\bin min\b", "minutes", split)
@@ -73,14 +73,17 @@ def head(text: str) -> Head:
 
 @cache
 def count(text: str) -> int | None:
-    """Return the number in a text such as `4`, `4 GPUs`, `2-GPU` or `8,192`; else None."""
+    """Return the number in a text such as `4`, `4 GPUs`, `2-GPU` or `8,192`, or None."""
     match = PATTERNS["count"].fullmatch(plain(text).replace("-", ""))
     number = int(match[1].replace(",", "")) if match else 0
     return number if 1 <= number <= 10**12 else None
 
 
 def named(kind: str, text: str, within: bool = False) -> str:
-    """Return the strategy or status that `text` is or (`within`) contains; "" if none or two."""
+    """Return the strategy or status (`kind`) that `text` names; "" for none or two.
+
+    If `within`, the name may be part of a longer text.
+    """
     of: Any = {
         name: re.search(rf"\b(?:{one})\b", text) if within else re.fullmatch(one, text)
         for name, one in WORDS[kind].items()
@@ -90,7 +93,7 @@ def named(kind: str, text: str, within: bool = False) -> str:
 
 
 def figure(text: str, of: Head) -> Figure | None:
-    """Return a field's number, converted to s, GB/s, images/s or percent; None if there is none."""
+    """Return the number of a field in s, GB/s, images/s or percent, or None."""
     if clock := PATTERNS["clock"].fullmatch(text):
         hours, minutes, seconds = clock.groups()
         value = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)

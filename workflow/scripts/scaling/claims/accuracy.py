@@ -1,4 +1,4 @@
-"""Question 4: accuracy that large batches lose after the same number of epochs, and what helps."""
+"""Answer question 4: how much accuracy large batches lose in equal epochs, and what helps."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from scaling.tables import accuracy as learning
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 OTHER_UPDATES = "muon |lars "
-"""Regular expression for options that replace SGD as the optimizer."""
+"""Matches options that replace SGD as the optimizer."""
 
 
 def answer(tables: StudyTables) -> Answer:
@@ -26,7 +26,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
-    """Return a sentence on accuracy: SGD at the smallest batch, best techniques at larger ones."""
+    """Return a sentence: accuracy of SGD at the smallest batch, and of the best at larger ones."""
     small, *larger = sorted(set(table["global_batch"])) or [0]
     sgd = best(table, small, sgd=True)
     found = [row for batch in larger if (row := best(table, batch))]
@@ -68,7 +68,7 @@ LOWER = Hypothesis(
 
 
 def _of_cells(tables: StudyTables) -> list[Claim]:
-    """Return one claim on the largest global batch for each recipe and strategy."""
+    """Return a claim on the largest global batch of each recipe and strategy."""
     cells = learning.compare_batches(tables)
     made = []
     for name, rows in by_configuration(cells).items():
@@ -100,7 +100,7 @@ CLOSES = Hypothesis(
 
 
 def _techniques(tables: StudyTables) -> list[Claim]:
-    """Return one claim for each trained global batch above the reference batch."""
+    """Return a claim for each trained global batch above the reference batch."""
     table = tables.remedies
     references = table.loc[table["reference"].eq(True), "global_batch"]
     if references.empty or table["validation_accuracy"].isna().all():
@@ -136,7 +136,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return mean test accuracy of `own` minus that of `other`, each over its seeds."""
+    """Return the mean test accuracy of `own`, over its seeds, minus that of `other`."""
     runs = tables.convergence.query("chosen == True").groupby(["remedy", "global_batch"])
     seeds = runs["test_accuracy"]
     of_rows = (seeds.get_group((row.remedy, row.global_batch)) for row in (other, own))

@@ -1,4 +1,4 @@
-"""A claim about a study: what was expected, the rule that decides it, and what was measured."""
+"""Judge hypotheses about a study, and write measured values as text."""
 
 import math
 import re
@@ -42,7 +42,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A statement expected to hold, its test, and what to add if a verdict is unclear (`more`)."""
+    """A statement and its test. `more` is what an unclear verdict needs."""
 
     id: str
     sentence: str
@@ -82,7 +82,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one question, None if it was not measured, and claims."""
+    """The answer to a question (None if it was not measured), and claims."""
 
     text: str | None
     claims: Sequence[Claim] = ()
@@ -90,7 +90,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of a study: all claims, and answers by question (measured ones only)."""
+    """All claims on a study, and the answer to each question that was measured."""
 
     study: str
     answers: dict[str, str]
@@ -134,7 +134,7 @@ def batch(cell: Any) -> str:
 
 
 def span(values: pd.Series, write: Callable[[float], str] = fmt.percent) -> str:
-    """Return the range of `values` as text: `10–20 %`, `1.83–1.98×`; negative values count as 0."""
+    """Return the range of `values`, from 0 up, as text: `10–20 %`, `1.83–1.98×`."""
     ends = values.clip(lower=0).agg(["min", "max"]).map(write)
     return re.sub(" %–|×–", "–", "–".join(ends.unique()))
 
@@ -145,7 +145,7 @@ def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def nearest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return `table` sorted by the factor between batch size and 128, the nearest to 128 first."""
+    """Return `table` sorted by the ratio of batch size and 128, the nearest to 1 first."""
     factors = (table["batch_size"].astype(float) / REFERENCE_BATCH).map(np.log).abs()
     return table.loc[factors.sort_values(kind="stable").index]
 

@@ -1,4 +1,4 @@
-"""Questions 5 to 7 (image orders, messages, equality of ranks) and Part B (accuracy of int8)."""
+"""Answer questions 5 to 7 (image orders, messages, equal ranks) and Part B (accuracy of int8)."""
 
 from typing import Any
 
@@ -91,7 +91,7 @@ def replicas(tables: StudyTables) -> Answer:
 
 
 MARGIN = 1.0
-"""Maximum loss of test accuracy by int8 that the hypothesis allows, in percentage points."""
+"""Maximum loss of test accuracy by the hypothesis, in percentage points."""
 
 LOSS = Hypothesis(
     "B-cost",

@@ -1,4 +1,4 @@
-"""Questions 1 to 3: larger batches, more GPUs, parts of an epoch, bandwidth of gradients."""
+"""Answer questions 1 to 3: larger batches, more GPUs, parts of an epoch, bandwidth of gradients."""
 
 import numpy as np
 import pandas as pd
@@ -29,11 +29,11 @@ LARGER = Hypothesis(
     "1; refuted: slower, or the same to 1 %.",
 )
 FITS = 0.05
-"""A model of a step's time is printed only if its relative residuals are at most this."""
+"""Maximum relative residual of a model of a step's time that is printed."""
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Return the answer to Q1: a model of a step's time, or else the throughput, of each recipe."""
+    """Return the answer to Q1: for each recipe a model of a step's time, or else the throughput."""
     shares = tables.utilization[[*CELL_KEYS, "loading_share", "idle_besides_share"]]
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1")
     times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
@@ -56,7 +56,7 @@ def batches(tables: StudyTables) -> Answer:
 
 
 def _throughput(recipe: object, cells: pd.DataFrame) -> str:
-    """Return a sentence on the batch sizes with a recipe's highest and lowest throughput."""
+    """Return a sentence on the batch sizes of highest and lowest throughput."""
     known = bool(cells["samples"].notna().all())
     values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
     ordered = cells.assign(value=values).sort_values("value", ascending=not known)
@@ -71,7 +71,7 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
 
 
 def _model(cells: pd.DataFrame) -> str:
-    """Return a sentence: a step's constant time, and time per image; "" if the model fits badly."""
+    """Return a sentence on the times of a step: constant and per image; "" if they fit badly."""
     seconds, *work = cells[["training_seconds", "iterations", "samples"]].to_numpy(float).T
     shares = np.stack(work, axis=1) / seconds[:, None]
     step, image = np.linalg.lstsq(shares, np.ones(len(cells)))[0]
@@ -167,11 +167,11 @@ PARTS = {
     "loading_share": "data wait",
     "unknown_share": "not traced",
 }
-"""Names of an epoch's parts, in order, by the column of utilization.csv that has their share."""
+"""Names of the parts of an epoch, in order, by column of utilization.csv."""
 
 
 def parts(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.1: exposed messages, and an epoch's largest part, on several GPUs."""
+    """Return the answer to Q3.1: exposed messages and largest part of an epoch on several GPUs."""
     table, texts = tables.utilization[tables.utilization["gpus"] > 1], list[str]()
     for name, rows in by_configuration(table.dropna(subset="waiting_share")).items():
         median = rows[list(PARTS)].median()
@@ -187,7 +187,7 @@ def parts(tables: StudyTables) -> Answer:
 
 
 def bandwidth(tables: StudyTables) -> Answer:
-    """Answer Q3.2: bandwidth of gradients as a share of the bandwidth of standalone all-reduces."""
+    """Return the answer to Q3.2: bandwidth of gradients, compared with standalone all-reduces."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
     if known.empty:
         rates = measured(tables.bandwidth, "bandwidth_gb_per_s")["bandwidth_gb_per_s"]

@@ -1,6 +1,6 @@
-"""Train a technique at a global batch: a sweep of learning rates, then all seeds at the best rate.
+"""Train a technique at a global batch: first with several learning rates, then with all seeds.
 
-The best rate has the lowest validation loss, or without a validation set the lowest training loss.
+The best rate has the lowest validation loss; without a validation set, the lowest training loss.
 """
 
 import math
@@ -27,16 +27,16 @@ from scaling.training.resident import Resident
 from scaling.training.step import InPrecision
 
 BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
-"""Maximum batch size and maximum number of images to recompute batch-norm statistics before an
-evaluation. Wu and Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
+"""Maximum batch size and number of images for batch-norm statistics before an evaluation. Wu and
+Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
 
 OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
-"""Options of a technique that are already part of the learning rates or the momentum of a run."""
+"""Options of a technique that only determine the learning rates or the momentum of a run."""
 
 
 @dataclass
 class Experiment:
-    """Trains all runs at one global batch."""
+    """Trains techniques at one global batch."""
 
     study: Study
     dataset: ImageDataset
@@ -45,7 +45,7 @@ class Experiment:
 
     @property
     def gpus(self) -> int:
-        """Return the number of GPUs that share the global batch; micro-batches simulate them."""
+        """Return how many GPUs would share the global batch. Micro-batches take their place."""
         return gpus_of(self.global_batch, self.study.reference_batch, self.study.gpus)
 
     def outcome(self, name: str, technique: Technique) -> Result:
@@ -62,11 +62,11 @@ class Experiment:
             return failed | {"status": status, "message": first_sentence(error)}
 
     def _images(self, held_out: bool) -> int:
-        """Return the number of training images; if `held_out`, without the validation set."""
+        """Return the number of training images, without the validation set if `held_out`."""
         return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
     def _result(self, name: str, technique: Technique) -> Result:
-        """Return a run of the first seed for each factor, and runs of all seeds at the best factor.
+        """Train the first seed at each factor, then all seeds at the best; return all runs.
 
         `at_edge` is True if the best factor is the smallest or largest of several.
         """
@@ -108,10 +108,10 @@ class Experiment:
         return {"factor": factor, "learning_rate": peak, "held_out": held_out, **result}
 
     def _train(self, spec: RunSpec, rates: plan.Rates, held_out: bool = False) -> Result:
-        """Train until the run ends or a loss is not finite; return metrics after each epoch.
+        """Train a run, up to the first loss that is not finite; return metrics of each epoch.
 
-        `diverged` is "not finite", "at chance" (the last training loss is at least ln(classes), the
-        loss of a constant prediction), or "".
+        `diverged` is "not finite", "at chance", or "". At chance, the last training loss is at
+        least that of a constant prediction, ln(classes).
         """
         started, data, kind = time.perf_counter(), self.dataset, "test"
         if held_out:
@@ -149,7 +149,7 @@ class Experiment:
         }
 
     def spec(self, technique: Technique, seed: int) -> RunSpec:
-        """Return a run's parameters: one GPU trains the global batch in micro-batches."""
+        """Return the parameters of a run, which trains the global batch on one GPU."""
         on_gpu, study = self.device.type == "cuda", self.study
         kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
         rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
@@ -172,7 +172,7 @@ class Experiment:
     def _evaluate(
         self, trainer: Resident, model: nn.Module, data: ImageDataset, epoch: int
     ) -> dict[str, float | None]:
-        """Return loss and accuracy on the test images of `data`; the model does not change.
+        """Return loss and accuracy on the test images of `data`, and leave the model unchanged.
 
         Batch norms use statistics of the first `PRECISE_IMAGES` images of training epoch `epoch`.
         """

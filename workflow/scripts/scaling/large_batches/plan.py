@@ -1,4 +1,4 @@
-"""Plan a technique's learning rates at a global batch, and the factors that its sweep tries."""
+"""Plan the learning rates of a technique, and the factors of its sweep of rates."""
 
 import math
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from scaling.registry.update_rule import Technique
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 Result = dict[str, Any]
 Rates = list[tuple[float, float]]
-"""Learning rates of each update: of Muon, and of SGD for all other parameters. Without Muon, both
-are equal."""
+"""Two learning rates for each update: Muon's, and SGD's for all other parameters. They are equal
+without Muon."""
 
 
 class Study(LargeBatches, Sgd):
-    """Options that all runs share. `learning_rate` is for the reference batch."""
+    """Options that all runs share. `learning_rate` is that of the reference batch."""
 
     model_width: int = 64
     """Channels of ResNet-18's first stage."""
@@ -27,9 +27,9 @@ class Study(LargeBatches, Sgd):
 def rates(
     study: Study, technique: Technique, global_batch: int, train_images: int, factor: float
 ) -> Rates:
-    """Return the learning rates of a run at `factor` times the technique's peak rate.
+    """Return the learning rates of a run whose peak is `factor` times that of the technique.
 
-    Warm-up epochs apply only if the peak is above the rate at the reference batch.
+    There is a warm-up only if the peak is above the rate at the reference batch.
     """
     per_epoch, scale = math.ceil(train_images / global_batch), global_batch / study.reference_batch
     updates = per_epoch * study.epochs
@@ -43,7 +43,7 @@ def rates(
 
 
 def loss(run: Result) -> float | None:
-    """Return a run's last validation loss, or else its training loss; None if not finite."""
+    """Return the last validation loss of a run, or else its training loss; None if not finite."""
     if run["diverged"] == NOT_FINITE:
         return None
     last: float = run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
@@ -51,17 +51,17 @@ def loss(run: Result) -> float | None:
 
 
 def choose(losses_by_factor: Mapping[float, float | None]) -> float:
-    """Return the factor with the lowest loss; if all losses are None, the factor nearest to 1."""
+    """Return the factor with the lowest loss; without a finite loss, the factor nearest to 1."""
     finished = [(loss, factor) for factor, loss in losses_by_factor.items() if loss is not None]
     return min(finished or [(abs(math.log(factor)), factor) for factor in losses_by_factor])[1]
 
 
 def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
-    """Return the factor that a sweep tries next, or None if the sweep is complete.
+    """Return the next factor of a sweep, or None if the sweep is complete.
 
-    If the smallest factor is the best, or no loss is finite, this is half the smallest. If the
-    largest is the best, this is twice the largest. Otherwise this is the geometric mean of the best
-    factor and a neighbour that is more than a factor of 2 away.
+    If the smallest factor is the best, or no loss is finite: half the smallest. If the largest is
+    the best: twice the largest. Otherwise: the geometric mean of the best factor and a neighbour
+    that differs from it by more than a factor of 2.
     """
     tried, best = sorted(losses_by_factor), choose(losses_by_factor)
     if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):

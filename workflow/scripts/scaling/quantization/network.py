@@ -1,27 +1,26 @@
 """Quantize a sequential float network: weights of few bits, or integers throughout.
 
-A scale is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. Zero maps to zero.
-With s = 127 / max|x| of a tensor, or of an output channel, the largest value becomes ±127, and
-nothing is clipped. Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
-Integer-Arithmetic-Only Inference", define the scale as the reciprocal. For b bits, 127 becomes
-2^(b-1) - 1. Weights are rounded; nothing is trained.
+A scale s is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. (Jacob et al.
+2018, "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
+Inference", call 1 / s the scale.) With s = 127 / max|x| of a tensor, or of an output channel, the
+largest value becomes ±127, and nothing is clipped. For b bits, 127 becomes 2^(b-1) - 1.
 
-Let x be a layer's float input and A its scale, so that the integer input is q ≈ A · x. For the
-first layer, A = 127 / max|image|. With the weight scale w_s = 127 / max|W|, the layer computes
+Let x be the float input of a layer and A its scale, so that the integer input is q ≈ A · x. For
+the first layer, A = 127 / max|image|. With the weight scale w_s = 127 / max|W|, the layer computes
 
     accumulator = round(w_s · W) · q + S · bias ≈ S · (W · x + bias),      S = w_s · A.
 
-The output scale o brings the accumulator back to int8,
+The output scale o brings the accumulator back to int8:
 
-    output = clamp(round(o · accumulator), -128, 127),      S · o · max|out| = 127,
+    output = clamp(round(o · accumulator), -128, 127),      S · o · max|out| = 127.
 
-and the next layer's A is S · o. Here max|out| is the calibrated maximum after the layer's ReLU,
-which sets values that are clamped to -128 to zero anyway. ReLU and max pooling only compare
-integers. Logits are int8, or the last accumulator divided by S. With one scale per output channel,
-w_s, S and o are vectors; S · o is still one number.
+Then S · o is the scale A of the next layer. The calibrated maximum max|out| is taken after the
+layer's ReLU, which sets negative values to zero anyway. ReLU and max pooling only compare integers.
+Logits are int8, or the last accumulator divided by S. With one scale per output channel, w_s, S and
+o are vectors; S · o is still one number.
 
-Integers are computed as float64, which holds all int32 sums and their products exactly. A layer
-whose largest possible sum exceeds int32 is an error.
+Integers are stored as float64, which represents all int32 sums and their products exactly. It is an
+error if the largest possible sum of a layer exceeds int32.
 """
 
 import copy
@@ -38,22 +37,22 @@ from scaling.core.errors import UserError
 
 Layer = nn.Conv2d | nn.Linear
 WORD_BYTES = 4
-"""Bytes of an int32 bias, a scale, or an output factor."""
+"""Bytes of an int32 bias, of a scale, and of an output factor."""
 IMAGES = "images"
-"""Key of the network's input images in dictionaries whose other keys are names of layers."""
+"""Key of the input images in dictionaries of layers by name."""
 Calibration = dict[str, tuple[float, float]]
-"""Smallest and largest output by layer, after its ReLU if any. `IMAGES` is the key of the input."""
+"""Smallest and largest output of each layer, after its ReLU if any, and of the images."""
 
 
 def qmax(bits: int) -> int:
-    """Return the largest signed integer of `bits` bits; the smallest is -qmax(bits) - 1."""
+    """Return the largest signed integer of `bits` bits. The smallest is -qmax(bits) - 1."""
     return int(2 ** (bits - 1)) - 1
 
 
 def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
-    """Return qmax / `max_abs`, the scale that maps the largest magnitude to the last level.
+    """Return the scale that maps the largest magnitude, `max_abs`, to the last level.
 
-    UserError, which names the values `of`, if `max_abs` is not positive and finite.
+    UserError if `max_abs` is not positive and finite; `of` names the values in its message.
     """
     if not (math.isfinite(max_abs) and max_abs > 0):
         raise UserError(
@@ -64,16 +63,16 @@ def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
 
 
 def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
-    """Return scale · values, rounded half to even, clamped to `bits` bits: float64, same shape."""
+    """Return scale · values, rounded half to even and clamped to `bits` bits, as float64."""
     return (values.double() * scale).round_().clamp_(-qmax(bits) - 1, qmax(bits))
 
 
 @torch.no_grad()
 def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tensor]:
-    """Return a layer's weights as integers, and their scales [outputs, 1, …], both float64.
+    """Return the integer weights of a layer, and their scales [outputs, 1, …], both float64.
 
-    With one scale per tensor, all scales are equal. With one per channel, a channel of zeros has
-    the scale of the whole tensor. UserError, with the layer's `name`, if all weights are zero.
+    Without a scale per channel, all scales are equal. A channel of zeros has the scale of the whole
+    tensor. UserError, with the layer's `name`, if all weights are zero.
     """
     bits = scheme.weight_bits
     largest = layer.weight.double().abs().amax(dim=[*range(1, layer.weight.dim())], keepdim=True)
@@ -85,24 +84,27 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
 
 
 def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
-    """Return a layer's bytes: weights of `bits` bits, an int32 bias per output, distinct scales."""
+    """Return the bytes of a layer: weights of `bits` bits, int32 biases, and distinct scales."""
     words = len(scales) + len(scales.unique())
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 
 
 def along_channels(channels: Tensor, values: Tensor) -> Tensor:
-    """Return `channels` [c] as [c, 1, …], to broadcast along dimension 1 of `values` [n, c, …]."""
+    """Return `channels` [c] as [c, 1, …], which broadcasts along dimension 1 of `values`."""
     return channels.view(-1, *[1] * (values.dim() - 2))
 
 
 def layers(network: nn.Module) -> dict[str, Any]:
-    """Return all layers with weights of a float or an integer network, by name, in order."""
+    """Return the layers with weights of a float or integer network, by name, in order."""
     kinds = Layer | QuantizedLayer
     return {name: module for name, module in network.named_children() if isinstance(module, kinds)}
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Map each layer to the ReLU that follows, or else to itself, by name; `IMAGES` to itself."""
+    """Return the name of the module whose output is a layer's result: its ReLU, or the layer.
+
+    Keys are the names of layers. `IMAGES` maps to itself.
+    """
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
         if isinstance(module, Layer):
@@ -114,7 +116,7 @@ def observer_points(network: nn.Module) -> dict[str, str]:
 
 @torch.no_grad()
 def outputs(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-    """Return each module's output on `batch`, by name, and the batch itself as `IMAGES`."""
+    """Return the output of each module on `batch`, by name, and the batch itself as `IMAGES`."""
     results = {IMAGES: batch}
     for name, module in network.named_children():
         batch = results[name] = module(batch)
@@ -122,7 +124,7 @@ def outputs(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
 
 
 def calibrate(network: nn.Module, batches: Iterable[Tensor]) -> Calibration:
-    """Return the range of each layer's outputs over all `batches` [n, 3, 32, 32]."""
+    """Return the range of the outputs of each layer over all `batches` [n, 3, 32, 32]."""
     ranges, points = Calibration(), observer_points(network)
     for batch in batches:
         values = outputs(network, batch)
@@ -134,7 +136,7 @@ def calibrate(network: nn.Module, batches: Iterable[Tensor]) -> Calibration:
 
 
 class QuantizedImages(nn.Module):
-    """First module of an integer network: rounds float images to integers of `bits` bits."""
+    """The first module of an integer network. It rounds float images to integers."""
 
     def __init__(self, scale: float, bits: int) -> None:
         super().__init__()
@@ -145,14 +147,14 @@ class QuantizedImages(nn.Module):
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer whose inputs are integers of scale `input_scale`.
+    """A convolution or linear layer on integers of scale `input_scale`.
 
     `products` is the layer with integer weights of scales `scales`, and without bias. `bias`
     [outputs] is in levels of the accumulator, whose scale S is `accumulator_scale` [outputs].
-    `factor` [outputs] brings sums to outputs of `bits` bits, given the `largest` |output| of the
-    float layer. If `bits` is None, outputs are floats: the accumulator divided by S.
-    `accumulator_bound` is the largest |products + bias| for any integer input. A deliberate mistake
-    of the scheme changes these scales; only the mistake `no_product` uses `images_scale`.
+    `factor` [outputs] converts sums to outputs of `bits` bits; the float layer's `largest` |output|
+    becomes the last level. If `bits` is None, outputs are floats: the accumulator divided by S.
+    `accumulator_bound` is the largest |products + bias| for any integer input. Deliberate mistakes
+    of the scheme change these scales; only the mistake `no_product` uses `images_scale`.
     """
 
     def __init__(
@@ -201,14 +203,14 @@ class QuantizedLayer(nn.Module):
 
     @property
     def passed_scale(self) -> float:
-        """Return S · o, the accumulated scale of integer outputs; 1 if outputs are floats."""
+        """Return S · o, the scale of integer outputs; 1 if outputs are floats."""
         return 1.0 if self.factor is None else float((self.accumulator_scale * self.factor)[0])
 
     def accumulate(self, inputs: Tensor) -> Tensor:
         """Return products plus bias, float64 [n, outputs, …], exact up to 2^53.
 
-        Rounding removes the error, far below 1/2, of convolutions by Winograd's or Fourier's
-        method, whose intermediate values are not integers.
+        Some convolution algorithms (Winograd, FFT) have intermediate values that are no integers.
+        Rounding removes their error, which is far below 1/2.
         """
         sums: Tensor = self.products(inputs).round_()
         return sums + along_channels(self.bias, sums)
@@ -222,11 +224,11 @@ class QuantizedLayer(nn.Module):
 
 @torch.no_grad()
 def quantize(network: nn.Sequential, scheme: Scheme, calibration: Calibration) -> nn.Sequential:
-    """Return an integer copy of `network`. Its first module, `quantize`, rounds the images.
+    """Return a quantized copy of `network`.
 
-    A `QuantizedLayer` replaces each layer with weights. If `scheme.activation_bits` is None, the
-    copy has float layers, with weights that were rounded and divided by their scales. UserError if
-    a tensor has no scale (all zero), or if a sum could exceed int32.
+    Its first module, `quantize`, rounds the images, and a `QuantizedLayer` replaces each layer with
+    weights. If `scheme.activation_bits` is None, only the weights are rounded, then divided by
+    their scales. UserError if all values of a tensor are zero, or if a sum could exceed int32.
     """
     copied = copy.deepcopy(network).eval()
     if scheme.activation_bits is None:

@@ -17,7 +17,7 @@ from scaling.models.tutorial_cnn import CLASSES, tutorial_cnn
 
 
 class TutorialTraining(DataOptions, NetworkTraining):
-    """Trains the tutorial CNN by SGD with momentum and a constant learning rate.
+    """Options of a training of the tutorial CNN by SGD, with momentum and a constant learning rate.
 
     On a CPU with a fixed number of threads, equal seeds give equal weights, bit for bit.
     """

@@ -18,7 +18,7 @@ from scaling.quantization import network as int8
 
 
 class VariantEvaluation(DataOptions):
-    """Quantizes the tutorial CNN in several ways, and measures each copy."""
+    """Options of an evaluation of quantized copies of the tutorial CNN."""
 
     weights: Path
     """Path of the weights that quantize.py wrote for this seed."""
@@ -31,7 +31,7 @@ class VariantEvaluation(DataOptions):
     device: Device = "auto"
     """Device to compute on; `auto` means CUDA if a GPU is visible."""
     variants: dict[str, dict[str, Any]] = Field(default={})
-    """Options of each variant (`Scheme`), by name, such as {"w4": {"weight_bits": 4}}."""
+    """Options (`Scheme`) of each variant by name: {"w4": {"weight_bits": 4}}."""
 
 
 @torch.no_grad()
@@ -40,8 +40,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return accuracy, bytes and layers of a quantized copy of `network`.
 
-    The training images `chosen` calibrate the copy, unless a mistake of `scheme` replaces them.
-    Only the default scheme, int8 throughout, also gives histograms.
+    The training images `chosen` calibrate the copy, unless a mistake of `scheme` replaces them. The
+    default scheme (int8 throughout) has histograms, too.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -79,7 +79,7 @@ def measure(
 
 
 def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
-    """Return bits, smallest scale, range and bytes of one layer's weights."""
+    """Return bits, smallest scale, range and bytes of a layer's weights."""
     weight, (rounded, scales) = layer.weight, int8.round_weights(name, layer, scheme)
     return {
         "layer": name,
@@ -92,12 +92,12 @@ def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
-    """Return the scales and bounds of an integer layer. Scales per channel are those of channel 0.
+    """Return the scales and bounds of an integer layer; of scales per channel, the first.
 
-    `accumulator_scale` S and `input_scale` are levels per unit of the float value; `output_scale` o
-    multiplies the accumulator. `ends` are the smallest and the largest float output, and `top_step`
-    is the level of the largest |output|: S · o · max |`ends`|. `bias_steps` is the quantized
-    `largest_bias`; `bias_error_steps` is the largest |quantized bias - S · bias| of all channels.
+    `input_scale` and `accumulator_scale` S are levels per unit of the float value. `output_scale` o
+    multiplies the accumulator. `ends` are the smallest and the largest float output; the level of
+    the largest |output| is `top_step`, S · o · max |`ends`|. The quantized `largest_bias` is
+    `bias_steps`. The largest |quantized bias - S · bias| of all channels is `bias_error_steps`.
     """
     bias, factor = floats.bias.double(), layer.factor
     at = bias.abs().argmax()
@@ -117,10 +117,10 @@ def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
 def distributions(
     network: nn.Sequential, quantized: nn.Sequential, batches: Iterable[Tensor]
 ) -> list[dict[str, Any]]:
-    """Return histograms of each layer's weights, and of its outputs before and after ReLU.
+    """Return histograms of the weights of each layer, and of its outputs before and after ReLU.
 
-    `quantized` is the integer copy of `network`. A bin is one level wide, with the level in its
-    middle; `scale` is in levels per unit. `bin_edges` are in the unit of the floats.
+    `quantized` is the integer copy of `network`. The middle of a bin is a level, its width one
+    level. `scale` is in levels per unit, `bin_edges` are float values.
     """
     counters: dict[tuple[str, str, float], dict[str, Counter[int]]] = {}
 

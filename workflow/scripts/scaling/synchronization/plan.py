@@ -11,14 +11,14 @@ from scaling.launch.measure import Measurement
 from scaling.launch.run_spec import RunSpec
 
 Buffers = Literal["broadcast", "local", "sync_batch_norm"]
-"""How ranks handle batch norm's running statistics: broadcast from rank 0 before each forward
-pass (DistributedDataParallel's default), separate on each rank, or computed over the batches of
-all ranks (torch.nn.SyncBatchNorm)."""
+"""What ranks do with batch norm's running statistics. `broadcast`: rank 0 sends its own before each
+forward pass (DistributedDataParallel's default). `local`: each rank keeps its own.
+`sync_batch_norm`: all ranks compute them together (torch.nn.SyncBatchNorm)."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training with recipe `plain`. Without `set_epoch`, the sampler remains at epoch 0."""
+    """A training of the recipe `plain`. Without `set_epoch`, the sampler remains at epoch 0."""
 
     seed: int
     strategy: str = "ddp"
@@ -27,7 +27,7 @@ class Training:
 
 
 class Plan(Measurement, Synchronization, DataOptions, Sgd, Limits):
-    """Options of the synchronization experiments on 2 or more GPUs, equal for all trainings."""
+    """Options of the synchronization experiments on 2 or more GPUs."""
 
     model: Model = Model()
 
@@ -39,7 +39,10 @@ class Plan(Measurement, Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def trainings(self) -> list[Training]:
-        """Return two trainings per seed, with and without `set_epoch`, and one per other mode."""
+        """Return two trainings of each seed (with `set_epoch`, without) and those of `modes`.
+
+        Of `modes`, only those with other buffers are trained.
+        """
         orders = [Training(seed, set_epoch=on) for seed in self.seeds for on in (True, False)]
         return orders + [one for one in self.modes.values() if one.buffers != "broadcast"]
 

@@ -23,10 +23,10 @@ from scaling.training.eager import Eager
 from scaling.training.trainer import finite
 
 STEPS = 3
-"""Number of steps to record. DDP sends all gradients in one message in step 1, rebuilds its
-buckets in step 2, and uses the new buckets from step 3 on."""
+"""Number of recorded steps. DDP sends all gradients in one message in step 1, rebuilds its buckets
+in step 2, and uses the new buckets from step 3 on."""
 Order = NDArray[np.int64]
-"""Indexes of images in the order in which one rank trains on them."""
+"""Indexes of images in the order of a rank's training."""
 
 
 def start(options: Plan, folder: Path) -> None:
@@ -37,10 +37,10 @@ def start(options: Plan, folder: Path) -> None:
 
 
 def run(plan: Plan, log_folder: Path) -> None:
-    """Run the experiments as one rank; the first rank writes the results to `log_folder`.
+    """Run the experiments as one rank. The first rank writes the results to `log_folder`.
 
-    Several processes train, and record the messages of `plan.modes`. A single process records the
-    messages of DataParallel.
+    Several processes run all trainings, and record messages of `plan.modes`. A single process only
+    records messages of DataParallel.
     """
     limit = plan.collective_timeout_seconds
     with ranks.joined(log_folder, plan.device, plan.cpu_threads, limit) as (rank, log):
@@ -67,7 +67,7 @@ def run(plan: Plan, log_folder: Path) -> None:
 
 
 def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> Eager:
-    """Return a trainer of the plan's model; the training's seed draws its initial weights."""
+    """Return a trainer of the plan's model, with initial weights by the training's seed."""
     spec = plan.spec_of(training)
     torch.manual_seed(training.seed)
     model = build(spec.model, len(dataset.classes)).to(rank.device)
@@ -82,10 +82,10 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
-    """Run a training, and return a comparison of its ranks, which is the same on all ranks.
+    """Run a training, and return a comparison of its ranks; all ranks return the same.
 
-    `orders` has the rows of `orders_of` per epoch, `ranks` each rank's test loss, test accuracy,
-    and SHA-256 of its parameters and buffers.
+    `orders` has the rows of `orders_of` of all epochs. `ranks` has the test loss, the test accuracy
+    and SHA-256 of parameters and of buffers of each rank.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -113,10 +113,10 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
 
 
 def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
-    """Return the spread of a variance over `ranks`, (max - min) / mean: its maximum and mean.
+    """Return the maximum and the mean over channels of a variance's spread over `ranks`.
 
-    Maximum and mean are over channels whose mean is not 0. They are 0 if there is no such channel,
-    and None if not finite.
+    The spread is (max - min) / mean. Channels with mean 0 are left out; if all are, both values are
+    0. Values that are not finite become None.
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
     apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
@@ -125,11 +125,11 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 
 
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
-    """Return a row per rank on its order of images in an epoch; the dataset has `images` images.
+    """Return a row for each rank on its order of images in an epoch.
 
-    `samples` is the number of indexes, `order_sha256` their hash as little-endian int64, and
-    `overlap` the largest number of images shared with another rank. `unseen` is the number of
-    images that no rank draws, `repeated` the number of repeated draws of all ranks.
+    `samples` is the number of its indexes, `order_sha256` their hash as little-endian int64.
+    `overlap` is the largest number of images that it shares with another rank. `unseen` is the
+    number of images, of `images`, that no rank draws; `repeated` is that of draws beyond the first.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
