@@ -25,8 +25,9 @@ class UserError(Exception):
 
 
 def printable(text: str) -> str:
-    """Return `text` with unprintable characters escaped, except tabs and line feeds."""
-    return "".join(one if one.isprintable() or one in "\t\n" else ascii(one)[1:-1] for one in text)
+    """Return `text` with unprintable characters escaped, except tabs, line ends and hard spaces."""
+    kept = "\t\n\u00a0"
+    return "".join(one if one.isprintable() or one in kept else ascii(one)[1:-1] for one in text)
 
 
 @contextmanager

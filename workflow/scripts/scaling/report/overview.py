@@ -224,6 +224,8 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     larger = larger[larger["epoch_seconds"] < chosen.epoch_seconds].nsmallest(1, "epoch_seconds")
     for row in rows_of(larger) if advice == LARGER else ():
         advice += f": {batch(row)} takes {fmt.seconds(row.epoch_seconds)} an epoch"
+        if pd.notna(row.test_accuracy):
+            advice += f", but reaches {fmt.percent(row.test_accuracy)} accuracy"
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
         return [card] * bool(advice)

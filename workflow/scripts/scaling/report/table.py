@@ -112,7 +112,8 @@ class Column:
                 continue
             first, last = self.write(low), self.write(high)
             if first == last and not last.endswith("%"):
-                return f"± {fmt.significant(50 * (high - low) / getattr(row, self.name), 1)} %"
+                half = 50 * (high - low) / getattr(row, self.name)
+                return f"±\u00a0{fmt.significant(half, 1)}\u00a0%"
             return f"{first.rstrip('× %')}–{last.rstrip('×')}"
         return ""
 
