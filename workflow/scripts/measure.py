@@ -15,7 +15,10 @@ from scaling.synchronization.plan import Plan
 
 
 def check_machine(check: MachineCheck) -> None:
-    """Check the machine and write check.json; with "refuse", UserError for bad findings."""
+    """Check the machine and write check.json.
+
+    UserError if a finding is bad and `check.check` is "refuse".
+    """
     device = environment.resolve_device(check.device)
     if device == "cuda" and check.products:
         about = {"name": "looking at the machine", "advice": "; machine.check: off does without it"}

@@ -1,7 +1,7 @@
-"""Extends Snakemake's Slurm executor, so that no job is lost (`executor: slurm-study`).
+"""Extend Snakemake's Slurm executor so that no job is lost (`executor: slurm-study`).
 
-Written for snakemake-executor-plugin-slurm 2.8.0; docs/upstream.md lists the limits of that
-plug-in. Imports nothing of the study, as Snakemake imports this module before a Snakefile.
+This module extends snakemake-executor-plugin-slurm 2.8.0; docs/upstream.md lists its limits. It
+imports nothing of the study, because Snakemake imports it before it reads the Snakefile.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Executor(slurm.Executor):
         return f"{super().get_partition_arg(job)} --job-name={shlex.quote(job_name(job))} {extra}"
 
     def run_job(self, job: Any) -> None:
-        """Submit a job, or adopt it if already queued; retry later if Slurm does not answer."""
+        """Submit a job, unless Slurm has it already; retry later if Slurm does not answer."""
         try:
             queued = queue("%j|%Z").items()
         except WorkflowError as error:
@@ -81,7 +81,7 @@ class Executor(slurm.Executor):
         self._again.append(job)
 
     def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
-        """Report a failed job, or submit it again if only its submission failed, temporarily."""
+        """Report a failed job. If its submission failed for a temporary reason, submit it again."""
         reason = (msg or "").partition("\n    sbatch call:")[0]
         if job_info.external_jobid is None and PASSES.search(reason):
             self._submit_again(job_info.job, reason)
@@ -129,7 +129,7 @@ class Executor(slurm.Executor):
             self.report_job_error(job, msg="\n".join(errors), aux_logs=[str(log)])
 
     def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
-        """Return each job's state and reason, and log changes; None if Slurm does not answer."""
+        """Return the state of each job and its reason, by id; None if Slurm does not answer."""
         try:
             known = queue("%r")
         except WorkflowError as error:

@@ -230,7 +230,10 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a technique that are not defaults. `tried` overrides `recipe`."""
+    """Return the options of a technique that differ from their defaults.
+
+    `tried` is an entry of `convergence.recipes`. Its options override those of `recipe`.
+    """
     values = {**recipe, **tried}
     return {
         key: values[key]

@@ -1,7 +1,8 @@
 """Read configuration files and stored studies (configuration, manifest, records).
 
-As a program, merge the configuration files named as arguments, and print `commands alone` if
-`scaling` is the only part and all recipes are a user's commands: the study needs no PyTorch.
+As a program, this module merges the configuration files that its arguments name. It prints
+`commands alone` if `scaling` is the only part and all recipes are a user's commands, because then
+the study needs no PyTorch.
 """
 
 import json
@@ -33,9 +34,7 @@ MACHINE = Path("machine/check.json")
 """Path of the record of the machine check."""
 TRAININGS = ("runs", "convergence", "full_trainings")
 """Kinds of records that may be absent from a partial study."""
-LIMITS = ("interconnect", "peaks", "machine")
-"""Kinds of records that exist once per repeat. A stored study needs only records of repeat 0."""
-KINDS = (*TRAININGS, *LIMITS, "quantization", "synchronization")
+KINDS = (*TRAININGS, "interconnect", "peaks", "machine", "quantization", "synchronization")
 
 
 class Plain(yaml.SafeLoader):
@@ -123,11 +122,6 @@ def dataset_folder(config: dict[str, Any]) -> Path:
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
-def has_runs(records: Path, repeat: str) -> bool:
-    """Return whether any run has a record. `repeat` is "" (first repeat), `/repeat~1` and so on."""
-    return any((records / "runs").rglob(f"seed~*{repeat}/run.json"))
-
-
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
     """Return the maximum bytes of each log and trace that may be in a stored study, by path."""
     runs = grid.of(config)
@@ -196,7 +190,8 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     by_kind, there, beside = records(config), own_files(folder), beside_records(config)
     wanted = [Path(CONFIG), Path(MANIFEST), *chain(*by_kind.values())]
     trainings = {*chain(*(by_kind[kind] for kind in TRAININGS))}
-    optional = {path for kind in LIMITS for path in by_kind[kind] if "/repeat~" in str(path)}
+    # Of what is measured once per repeat, the first repeat suffices.
+    optional = {path for path in wanted if "/repeat~" in str(path)} - trainings
     optional |= trainings if config["partial"] else set()
     needed = [path for path in wanted if path not in optional]
     if missing := [path for path in needed if path not in there]:

@@ -68,7 +68,9 @@ class Jobs:
         runs = in_turns(runs)
         repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
         self._records = Path(records)
-        self._begun = {repeat: stored.has_runs(self._records, repeat) for repeat in repeats}
+        runs_of = (self._records / "runs").rglob
+        self._begun = {one: any(runs_of(f"seed~*{one}/run.json")) for one in repeats}
+        """Whether a repeat has records of runs, by its folder (`grid.repeat_folder`)."""
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:

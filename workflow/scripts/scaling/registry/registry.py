@@ -56,7 +56,8 @@ def resolved(target: str) -> Any:
 class Reference(str):
     """The name `package.module:name` of an object, which is imported only on demand.
 
-    So a run's digest covers only the entries that it uses, and listing entries needs no PyTorch.
+    Therefore a run's digest covers only the entries that the run uses, and entries can be listed
+    without PyTorch.
     """
 
     __slots__ = ()

@@ -208,7 +208,7 @@ def study_status(config: dict[str, Any], since: float) -> str:
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return numbers of runs by state: `2 done, 1 waiting`; for up to `alone` runs only states."""
+    """Return how many runs are in each state: `2 done, 1 waiting`; only states for `alone` runs."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
