@@ -91,9 +91,9 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
     pooled = stdtrit(freedom, (1 + CONFIDENCE) / 2) * spread * np.sqrt(sum(1 / n for n in counted))
     off = pooled.where(np.minimum(counted[0], counted[1]) < SEEDS, margin(spreads, counted))
     ends = {"difference_low": gap - off, "difference_high": gap + off}
-    for name in ("train_loss", "test_accuracy"):
+    for name in LEARNING:
         off = margin([table[f"{name}_std"]], [table[f"{name}_count"]])
-        ends |= {f"{name}_low": table[name] - off, f"{name}_high": table[name] + off}
+        ends[f"{name}_low"], ends[f"{name}_high"] = (table[name] - off).clip(0), table[name] + off
     return table.assign(difference=gap, **ends, as_well=ends["difference_low"] > -AS_WELL)
 
 
