@@ -129,10 +129,10 @@ def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
     """Return a sentence on the parts of an epoch that `recipe` shortens; "" if one is unknown."""
     shares = {name: pair[names].sum(axis=1, skipna=False) for name, names in SAVED.items()}
     seconds = pd.DataFrame(shares).mul(pair["epoch_seconds"], axis=0)
-    saved = seconds.loc[LAB] - seconds.loc[recipe]
-    if saved.isna().any():
+    saved = {name: float(each[LAB] - each[recipe]) for name, each in seconds.items()}
+    total = sum(saved.values())
+    if pd.isna(total):
         return Markup("")
-    total = saved.sum()
     parts = ", ".join(f"{fmt.percent(part / total)} {name}" for name, part in saved.items())
     return fill(" Of {} saved per epoch: {}.", fmt.seconds(total), parts)
 
