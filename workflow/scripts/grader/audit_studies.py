@@ -9,7 +9,6 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import split
@@ -26,7 +25,7 @@ from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable, program
 from scaling.report import page
-from scaling.report.table import Figure, Table, fill
+from scaling.report.table import fill
 from scaling.tables.schema import as_csv
 
 FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
@@ -103,21 +102,6 @@ class Judged:
         stated["Strategy"] = ", ".join(filter(None, of.strategies))
         known = {what: value or "not stated" for what, value in stated.items()}
         return {"Folder": self.folder, "Model": model, **known}
-
-    @property
-    def tables(self) -> list[Table]:
-        """Return the tables of the study's page: points, wrong figures, findings."""
-        found = "severity, cause, what happened, cells (N x b), what to do"
-        given: list[tuple[str, str, Any]] = [
-            ("Points", "question, points, of", self.points if self.form else []),
-            ("Wrong figures", "question, quantity, N x b, printed, right", self.wrong),
-            ("Findings", found, self.findings),
-        ]
-        return [
-            table(quote(f"{title} {self.id}"), title, heads.split(", "), rows)
-            for title, heads, rows in given
-            if rows
-        ]
 
     @property
     def lines(self) -> list[str]:
@@ -216,12 +200,6 @@ def as_text(submissions: list[Submission]) -> str:
     return "\n".join([*lines, *refused, f"{total} given, {read} read, {len(refused)} refused"])
 
 
-def table(name: str, title: str, heads: list[str], rows: Iterable[Any]) -> Table:
-    """Return a table of a page. Its first two columns are the headings of its rows."""
-    figures = [[Figure(x if isinstance(x, str) else f"{x}") for x in row] for row in rows]
-    return Table(name, title, [(head, "") for head in heads], figures, keys=2)
-
-
 def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
     """Return a link and the row of the index for each study, or for the refusal."""
     rows = [(f"{link}#{each.id}", *each.row) for each in one.studies]
@@ -230,9 +208,8 @@ def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
 
 def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list[Judged]) -> None:
     """Write a page of judged studies below their `index` of links and rows."""
-    linked = ((fill('<a href="{}">{}</a>', *row[:2]) if row[0] else "–", *row[2:]) for row in index)
-    tables = [table("all", "All studies", COLUMNS, linked)]
-    about: Any = {"title": title, "tables": tables, "studies": studies}
+    linked = [(fill('<a href="{}">{}</a>', *row[:2]) if row[0] else "–", *row[2:]) for row in index]
+    about: Any = {"title": title, "columns": COLUMNS, "index": linked, "studies": studies}
     files.write_text(target, page.render(Path(__file__).with_name("published.html.j2"), **about))
 
 
