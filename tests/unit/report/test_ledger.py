@@ -41,9 +41,8 @@ def test_ledger_reproduces_the_classes_of_the_record(quantized_digits, tmp_path)
     ledger, formulas = {}, []
     steps = [table for table in tables(PARTS["B"], study, None) if table.name in STEPS]
     for table in steps:
-        heads = [column for column, _ in table.columns]
         for row in table.rows:
-            shown = dict(zip(heads, map(str, row), strict=True))
+            shown = dict(zip(table.columns, map(str, row), strict=True))
             ledger[row[0].text] = ledger.get(row[0].text, {}) | shown
             formulas += [text for text in shown.values() if " = " in text]
     # n_W of 5 layers; n_in, and S, o and S · o of 5; a bias of each.

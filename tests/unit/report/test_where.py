@@ -32,7 +32,7 @@ def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
     (printed,) = [
         row for row in table.rows if [str(own) for own in row[:3]] == ["tuned", "1", "128"]
     ]
-    shown = printed[table.columns.index(("products", ""))]
+    shown = printed[table.columns.index("products")]
     milliseconds, reached = 1e3 * rows.loc["products", "seconds"], rows.loc["products", "reached"]
     assert float(shown.text) == pytest.approx(milliseconds, rel=0.005)
     assert shown.detail == f"{100 * reached:.0f} %"

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby, product, takewhile
+from itertools import takewhile
 from numbers import Real
-from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -24,13 +23,17 @@ OfFrame = Callable[[pd.DataFrame], Markup | str]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value with HTML attributes and, in a table, a second line, flags and a link."""
+    """A printed value with HTML attributes and, in a table, a second line, flags and a link.
+
+    `more` are values below it in the same cell.
+    """
 
     text: str
     attributes: Markup = field(default_factory=Markup)
     detail: str = ""
     flags: tuple[str, ...] = ()
     link: str = ""
+    more: tuple["Figure", ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -118,6 +121,7 @@ class Column:
         return ""
 
 
+GAP = Figure(EMPTY)
 QUANTITIES: dict[str, Column] = {}
 """Maps each quantity to the `Column` that prints it. `Column.name` is the data frame's column."""
 
@@ -135,14 +139,18 @@ def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) 
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first `keys` columns are row headings; `columns` are (label, group or "")."""
+    """A table with headings `columns`. The first `keys` cells of a row are headings, too.
+
+    If `grid`, the headings of columns are values, such as batch sizes, and cells are alike.
+    """
 
     name: str
     title: str
-    columns: list[tuple[str, str]]
+    columns: list[str]
     rows: list[list[Figure]]
     keys: int = 1
     note: Markup | str = ""
+    grid: bool = False
 
     @cached_property
     def texts(self) -> set[int]:
@@ -150,19 +158,14 @@ class Table:
         cells = (pair for row in self.rows for pair in enumerate(row))
         return {index for index, cell in cells if len(cell.text) > LONG_TEXT_CHARS}
 
-    @property
-    def groups(self) -> list[tuple[str, int]]:
-        """Upper header row as pairs (group, number of columns); [] if no column has a group."""
-        groups = [(group, len(list(same))) for group, same in groupby(self.columns, itemgetter(1))]
-        return groups if any(label for label, _ in groups) else []
-
 
 @dataclass(frozen=True)
 class View:
     """A table of the quantities `keys` and `columns`, made from the data frame that `rows` returns.
 
-    If `across` names a column of the frame, each of its values becomes a group of `columns` with
-    the heading `heading(value)`, and rows with equal keys are merged.
+    If `across` names a column of the frame, each of its values becomes a column with the heading
+    `heading(value)`. Its cells have the quantities `columns` below one another, and rows with equal
+    keys are merged.
     """
 
     name: str
@@ -178,29 +181,28 @@ class View:
         """Return the table of `rows(*given)`, without empty rows and columns; None if empty."""
         frame, keys, columns = self.rows(*given), named(self.keys), named(self.columns)
         texts = frame.select_dtypes(["object", "string"]).astype(object)
-        lines = dict[Any, tuple[list[Figure], dict[tuple[Any, int], Figure]]]()
-        for row in rows_of(frame.assign(**texts.where(texts.notna(), ""))):
-            head = [column.cell(row) for column in keys]
+        rows = list(rows_of(frame.assign(**texts.where(texts.notna(), ""))))
+        cells = [_cells(row, columns) for row in rows]
+        shown = [at for at in range(len(columns)) if any(_filled(line[at]) for line in cells)]
+        lines = dict[Any, tuple[list[Figure], dict[Any, Figure]]]()
+        for row, own in zip(rows, cells, strict=True):
+            head, values = [column.cell(row) for column in keys], [own[at] for at in shown]
             key = tuple(cell.text for cell in head) if self.across else len(lines)
-            group, (_, cells) = getattr(row, self.across, ""), lines.setdefault(key, (head, {}))
-            cells |= {(group, at): cell for at, cell in enumerate(_cells(row, columns))}
-        groups = sorted({group for _, cells in lines.values() for group, _ in cells})
-        gap, places = Figure(EMPTY), [*product(groups, range(len(columns)))]
-        shown = {at for at in places if _filled(of.get(at, gap) for _, of in lines.values())}
-        # Groups have the same columns: all that one of them has.
-        known = [at for at in places if at[1] in {column for _, column in shown}]
-        body = [
-            [*head, *(cells.get(at, gap) for at in known)]
-            for head, cells in lines.values()
-            if _filled(cells.values())
-        ]
-        labels = [(column.head, "") for column in keys]
-        for group, at in known:
-            column, heading = columns[at].head, self.heading(group)
-            labels.append((column or heading, heading * bool(column)))
-        if not body:
-            return None
-        return Table(self.name, self.title, labels, body, len(keys), self.note(frame))
+            while values and not _filled(values[-1]) and self.across:
+                values.pop()
+            if any(map(_filled, values)):
+                _, line = lines.setdefault(key, (head, {}))
+                below = {getattr(row, self.across, ""): replace(values[0], more=tuple(values[1:]))}
+                line |= below if self.across else enumerate(values)
+        places = sorted({place for _, line in lines.values() for place in line})
+        heads, note = [columns[at].head for at in shown], self.note(frame)
+        if self.across:
+            stacked = fill("In a cell, from top: {}. {}", "; ".join(heads), note)
+            heads, note = [*map(self.heading, places)], stacked if len(shown) > 1 else note
+        body = [[*head, *(line.get(at, GAP) for at in places)] for head, line in lines.values()]
+        labels = [*(column.head for column in keys), *heads]
+        shape = len(keys), note, bool(self.across)
+        return Table(self.name, self.title, labels, body, *shape) if body else None
 
 
 def _cells(row: Any, columns: list[Column]) -> list[Figure]:
@@ -215,5 +217,5 @@ def tables(views: Iterable[View], *given: Any) -> list[Table]:
     return [table for view in views if (table := view.make(*given))]
 
 
-def _filled(cells: Iterable[Figure]) -> bool:
-    return any(cell.text not in (EMPTY, "") for cell in cells)
+def _filled(cell: Figure) -> bool:
+    return cell.text not in (EMPTY, "")

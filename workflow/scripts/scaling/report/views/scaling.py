@@ -8,7 +8,7 @@ from markupsafe import Markup
 from scaling.claims.claim import label
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
-from scaling.core.numbers import data, gpus, percent, significant, words
+from scaling.core.numbers import data, percent, significant, words
 from scaling.figures.scaling import exchange
 from scaling.report.planning import LAB, how_many_gpus
 from scaling.report.quantities import define, whole
@@ -207,11 +207,9 @@ TABLES = {
         View(
             "interconnect",
             "All-reduce by message size",
-            "message_bytes message_kind",
+            "gpus message_bytes message_kind",
             "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
             lambda study, _: study.interconnect,
-            across="gpus",
-            heading=gpus,
         ),
     ],
     "Q4": [
