@@ -1,6 +1,6 @@
 """Tables of a page, which a `View` makes from a data frame, and the quantities they print."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -141,7 +141,7 @@ def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) 
 class Table:
     """A table with headings `columns`. The first `keys` cells of a row are headings, too.
 
-    If `grid`, the headings of columns are values, such as batch sizes, and cells are alike.
+    If all other cells hold the same quantities, `parts` are their names, from top to bottom.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Table:
     rows: list[list[Figure]]
     keys: int = 1
     note: Markup | str = ""
-    grid: bool = False
+    parts: Sequence[str] = ()
 
     @cached_property
     def texts(self) -> set[int]:
@@ -195,14 +195,12 @@ class View:
                 below = {getattr(row, self.across, ""): replace(values[0], more=tuple(values[1:]))}
                 line |= below if self.across else enumerate(values)
         places = sorted({place for _, line in lines.values() for place in line})
-        heads, note = [columns[at].head for at in shown], self.note(frame)
-        if self.across:
-            stacked = fill("In a cell, from top: {}. {}", "; ".join(heads), note)
-            heads, note = [*map(self.heading, places)], stacked if len(shown) > 1 else note
+        parts = [columns[at].head for at in shown]
+        heads = [*map(self.heading, places)] if self.across else parts
         body = [[*head, *(line.get(at, GAP) for at in places)] for head, line in lines.values()]
         labels = [*(column.head for column in keys), *heads]
-        shape = len(keys), note, bool(self.across)
-        return Table(self.name, self.title, labels, body, *shape) if body else None
+        more = len(keys), self.note(frame), parts if self.across else ()
+        return Table(self.name, self.title, labels, body, *more) if body else None
 
 
 def _cells(row: Any, columns: list[Column]) -> list[Figure]:
