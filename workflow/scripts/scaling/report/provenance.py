@@ -93,7 +93,7 @@ def age(runs: pd.DataFrame) -> list[str]:
     if not any(_values(runs, "commit")):
         return []
     changed = set[str]()
-    measured = runs[runs["status"] == "ok"].fillna("").astype(str)
+    measured = runs[runs["status"] == "ok"].astype(object).fillna("").astype(str)
     kinds = measured[["engine", "model", "code_packages"]].drop_duplicates()
     for engine, model, packages in kinds.itertuples(index=False):
         if not packages:

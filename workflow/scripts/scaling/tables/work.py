@@ -27,7 +27,9 @@ def settle(
     Samples are summed over ranks. A command may print those of one rank: the recipe's key `samples`
     says so, or N GPUs print 1/N of the samples of one GPU. Values that were not printed are NaN.
     """
-    units = timing["recipe"].map({name: one["unit"] for name, one in recipes.items()})
+    units = (
+        timing["recipe"].map({name: one["unit"] for name, one in recipes.items()}).astype(object)
+    )
     table, counts = timing.assign(unit=units.fillna(""), whole=False), timing[PRINTED]
     table[PRINTED] = counts.mask(counts.eq(0).mul(units.notna(), axis=0))
     findings = Findings()
