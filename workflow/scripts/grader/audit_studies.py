@@ -83,7 +83,7 @@ class Judged:
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
-        """Return (question, points, full points), last of all. A cause costs points once."""
+        """Return points and full points of each question, then of all. A cause costs only once."""
         left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
         for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
             name = QUESTIONS.get(one.quantity, "Q2")

@@ -31,11 +31,11 @@ from scaling.config.stored import read_config
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
 SEVERITIES = ["error", "warning", "remark"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
-"""Minimum evidence for a slip, -ln(5 %), and ln of the range in which a wrong figure may lie."""
+"""CHANCE: minimum evidence for a slip, -ln(5 %). SPREAD: ln of the range of wrong figures."""
 LEAST = 3
 """Minimum number of figures that a slip must explain. At least two of them must differ."""
 TRIED, LARGE = 40, 500
-"""Maximum number of values to try for M or B, and of cells in which to look for gaps."""
+"""TRIED: maximum number of values of M or B to try. LARGE: maximum cells of a search for gaps."""
 
 
 @dataclass
@@ -158,9 +158,9 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
 
 
 def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:
-    """Return the times that figures imply against the printed ones, and a mask of these figures.
+    """Return times that contradict the printed ones, and a mask of the figures that imply them.
 
-    At least two figures must agree on a time. Times of other rows are NaN.
+    At least two figures must agree on such a time. It is NaN for all other rows.
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])

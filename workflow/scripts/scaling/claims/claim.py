@@ -134,7 +134,7 @@ def batch(cell: Any) -> str:
 
 
 def span(values: pd.Series, write: Callable[[float], str] = fmt.percent) -> str:
-    """Return the range of `values`, from 0 up, as text: `10–20 %`, `1.83–1.98×`."""
+    """Return the range of `values` as text: `10–20 %`, `1.83–1.98×`. Negative values become 0."""
     ends = values.clip(lower=0).agg(["min", "max"]).map(write)
     return re.sub(" %–|×–", "–", "–".join(ends.unique()))
 

@@ -29,7 +29,7 @@ LARGER = Hypothesis(
     "1; refuted: slower, or the same to 1 %.",
 )
 FITS = 0.05
-"""Maximum relative residual of a model of a step's time that is printed."""
+"""Maximum relative residual of a printed model of a step's time."""
 
 
 def batches(tables: StudyTables) -> Answer:

@@ -128,8 +128,8 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
     """Return a row for each rank on its order of images in an epoch.
 
     `samples` is the number of its indexes, `order_sha256` their hash as little-endian int64.
-    `overlap` is the largest number of images that it shares with another rank. `unseen` is the
-    number of images, of `images`, that no rank draws; `repeated` is that of draws beyond the first.
+    `overlap` is the largest number of images that it shares with another rank. Of `images` images,
+    no rank draws `unseen`. `repeated` is the number of draws of images that a rank drew before.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)

@@ -21,11 +21,12 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""With fewer seeds, `_equal_trainings` gives the standard deviation. The interval of two seeds
-alone is ± 9 standard deviations."""
+"""Minimum number of seeds for an own standard deviation. With fewer, `_equal_trainings` gives it:
+an interval of two seeds is ± 9 of their standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
-"""Loss of accuracy below which a configuration is as accurate as its reference."""
+"""A configuration is as accurate as its reference if the interval of the difference is above this,
+negated."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SPEEDUP = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
@@ -64,7 +65,7 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
     Metrics are means over seeds; a seed's value is the mean over its repeats. Training metrics are
     of epoch 5, or of the last epoch if there are fewer. The reference of a recipe is on 1 GPU, at
     the techniques' reference batch, else at 128, else at the smallest batch. Intervals are over
-    seeds; below 3 seeds, that of `difference` uses the deviation from `_equal_trainings`.
+    seeds. With fewer than 3 seeds, that of `difference` uses the deviation of `_equal_trainings`.
     """
     # A seed's repeats start alike, and may even end alike: they count as one training.
     of_seeds = tables.accuracy.groupby([*CELL_KEYS, "seed", "epoch"], dropna=False)
@@ -100,7 +101,8 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
     """Return the standard deviation of test accuracies and its degrees of freedom.
 
-    It is pooled over trainings with equal recipe, global batch and epochs; (NaN, 0) without such.
+    They are pooled over trainings with equal recipe, global batch and number of epochs. They are
+    NaN and 0 if no training was repeated.
     """
     ends = accuracy.dropna(subset="test_accuracy")
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
@@ -165,7 +167,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many learning rates were tried; 0 unless SGD is plain, at the reference batch."""
+    """Return how many learning rates plain SGD tried at the reference batch, else 0."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}

@@ -90,9 +90,9 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return bandwidths in training and of standalone messages (`peak_…`), GB/s, and their ratio.
+    """Return the bandwidth in training, that of standalone messages (`peak_…`), and their ratio.
 
-    The bandwidth in training is bytes on the busiest link / seconds of messages.
+    Both are in GB/s. In training, the bandwidth is bytes on the busiest link / seconds of messages.
     """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
@@ -114,9 +114,9 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
 
 
 def _limits(tables: StudyTables) -> pd.DataFrame:
-    """Return peak FLOP/s and peak B/s of each configuration: means over the machines that ran it.
+    """Return peak FLOP/s and peak B/s for each configuration: means over the machines that ran it.
 
-    FLOP/s are of matrix products at the configuration's precision, B/s of copies on a GPU.
+    Matrix products at the configuration's precision give FLOP/s. Copies on a GPU give B/s.
     """
     there = of_machines(tables).merge(tables.costs[[*CELL_KEYS, "precision"]], on=CELL_KEYS)
     peaks, products = tables.peaks, ["machine", "precision"]
@@ -131,12 +131,12 @@ def _limits(tables: StudyTables) -> pd.DataFrame:
 def utilization(tables: StudyTables) -> pd.DataFrame:
     """Return the utilization (MFU) of each configuration, and shares of its epoch, as fractions.
 
-    utilization = images/s · flops_per_image / (N · peak FLOP/s) (Chowdhery et al. 2022,
-    arXiv:2204.02311, section 4.1). idle_share = 1 − busy seconds / epoch.
+    On N GPUs, utilization = images/s · flops_per_image / (N · peak FLOP/s) (Chowdhery et al. 2022,
+    arXiv:2204.02311, section 4.1). `idle_share` is 1 − busy seconds / epoch.
 
     Six shares add up to 1: utilization, `loading_share`, `exposed_share`, `slower_share` (kernels
     that compute, minus utilization), `idle_besides_share` (`idle_share` minus `loading_share`), and
-    the rest: `waiting_share` (messages that wait) or, without a trace, `unknown_share`.
+    the rest. The rest is `waiting_share`, messages that wait; without a trace, `unknown_share`.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     messages = tables.communication[[*CELL_KEYS, "exposed_seconds"]]

@@ -86,11 +86,11 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 def costs(runs: list[Run]) -> pd.DataFrame:
     """Return FLOPs per image, memory, drift, start-up and times of steps of each configuration.
 
-    `power_capped_share` is the share of measured epochs that a GPU, the most limited one, spent at
-    its power limit. `startup_seconds` is of runs that compiled nothing. `switches` are options that
+    `power_capped_share` is the share of measured epochs at the power limit, for the GPU that was
+    there longest. `startup_seconds` is of runs that compiled nothing. `switches` are options that
     all runs enabled. `message_bytes` are the sizes of a step's gradient messages, if runs agree.
-    `rank_step_seconds` is the median over ranks of a step that a command's client timed; other
-    `step_…` columns are of traced steps, medians over GPUs, then over runs.
+    `rank_step_seconds` is the median over ranks of a step that a command's client timed. Columns
+    `step_…` are of traced steps: medians over GPUs, then over runs.
     """
     return schema.arrange("costs", [cell | _costs(records) for cell, records, _ in by_cell(runs)])
 
@@ -138,7 +138,7 @@ def _costs(records: list[RunRecord]) -> dict[str, Any]:
 
 
 def _power_capped(record: RunRecord) -> tuple[Any, ...]:
-    """Return the seconds at the power limit of the most limited rank, and those of all epochs."""
+    """Return the seconds at the power limit, maximum over ranks, and those of measured epochs."""
     rows = [row for row in record.get("energy") or () if row["role"] == "measured"]
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
@@ -154,7 +154,7 @@ def _message_bytes(record: RunRecord) -> str | None:
 
 
 def _same(values: Iterable[Any]) -> Any | None:
-    """Return the value that all `values` but None equal; None if there is no such value."""
+    """Return the only value in `values` besides None; None if there is none, or several."""
     known = set(values) - {None}
     return known.pop() if len(known) == 1 else None
 

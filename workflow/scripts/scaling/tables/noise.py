@@ -36,9 +36,9 @@ Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
-    """Set `machine` in the environment of each record: equal names for a common machine.
+    """Set `machine` in the environment of each record. Records of one machine get equal names.
 
-    Old records have no name of their machine. They are compared by UUIDs of GPUs, or else by hosts.
+    Old records do not name their machine. They are compared by UUIDs of GPUs, or else by hosts.
     """
     environments = [record["environment"] for record in records]
     if not environments:
@@ -55,10 +55,7 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the number of the connected component of each node `left`.
-
-    The edges of the graph are pairs of nodes, `left` and `right`.
-    """
+    """Return the number of the connected component of each node `left`, whose edge is to `right`."""
     first = int(left.max()) + 1
     size = first + int(right.max()) + 1
     graph = coo_array((np.ones(len(left)), (left, first + right)), shape=(size, size))
@@ -69,7 +66,7 @@ class Noise:
     """The model of noise for the column `quantity` of `runs`.
 
     The columns `keys` of `runs` identify a configuration. Of each configuration, only runs with
-    the most frequent `code` count. If `apart`, the fit and the variance are of a batch size.
+    the most frequent `code` count. If `apart`, each batch size has its own fit and variance.
     """
 
     def __init__(
@@ -116,7 +113,10 @@ class Noise:
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weighted sums of log times, their standard errors and degrees of freedom."""
+        """Return weighted sums of log times, their standard errors and degrees of freedom.
+
+        `weights` has a row for each sum and a column for each run.
+        """
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)
@@ -141,9 +141,9 @@ class Noise:
     def spreads(self) -> pd.DataFrame:
         """Return the noise of each recipe, strategy and number of GPUs, the smallest first.
 
-        Only repeated runs show it. `deviation` is a run's standard deviation, as a fraction.
-        `shows` is the smallest significant difference between two configurations, both with
-        `runs` runs.
+        Runs that were not repeated have no row. `deviation` is a run's standard deviation, as a
+        fraction. `shows` is the smallest significant difference between two configurations with
+        `runs` runs each.
         """
         rows: list[Any] = []
         for kind, row in enumerate(rows_of(self._kinds) if len(self._logs) else ()):

@@ -98,8 +98,8 @@ def buffers(documents: list[Row]) -> pd.DataFrame:
 def quantization(documents: list[Row]) -> pd.DataFrame:
     """Return accuracy and size of each seed's variants; the first row of a seed is float32.
 
-    `mean_standard_error_points` is the standard error, over test images, of a variant's difference
-    from float32, averaged over all seeds.
+    `mean_standard_error_points` is a standard error over test images. It is that of a variant's
+    difference from float32, averaged over all seeds.
     """
     errors = {
         name: _standard_error([one for one in documents if one["variant"] == name])

@@ -62,7 +62,7 @@ def compiled(record: RunRecord) -> bool:
 
 
 def joules(record: RunRecord, *roles: Role) -> float:
-    """Return the energy of a run's epochs with one of the `roles`, in J; NaN if a reading lacks."""
+    """Return the energy of a run's epochs with one of the `roles`, in J; NaN if it is not known."""
     read = [one["joules"] for one in record.get("energy", ()) if one["role"] in roles]
     epochs = [row["gpu_readings"] for row in record["epochs"] if row["role"] in roles]
     rows = read or [[gpu["energy_joules"] for gpu in gpus] for gpus in epochs]
@@ -71,9 +71,10 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return the seconds of an epoch on batches in memory, [rank, block of steps], or None.
+    """Return the seconds of an epoch on batches in memory: [rank, block of steps].
 
-    `name` is the key of blocks with or without gradient exchange. A run may have no such blocks.
+    `name` is the key of blocks with or without gradient exchange. None if the run has no such
+    blocks.
     """
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")
@@ -89,8 +90,8 @@ def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
 def of_times(ran: pd.DataFrame, name: str) -> Noise:
     """Return the model of noise for the column `name` of the table provenance (`ran`).
 
-    Training times are fitted for each batch size. Small ones depend on the host, whose speed
-    differs between machines, large ones on the GPU.
+    Training times have a fit for each batch size. At small sizes they depend on the host, whose
+    speed differs between machines; at large sizes they depend on the GPU.
     """
     return Noise(ran, name, apart=name == "training_seconds")
 
@@ -177,7 +178,10 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return a training and its options as text. Options are as applied, if the run came so far."""
+    """Return a training and its options as text.
+
+    Options are those that were applied. A run that ended too early has only the requested ones.
+    """
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}

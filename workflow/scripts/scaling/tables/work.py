@@ -55,7 +55,10 @@ def settle(
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return the ratio of samples, `other` / `one` (prefixes), of commands; 1 for other recipes."""
+    """Return the ratio of samples of commands, and 1 for other recipes.
+
+    The ratio is `other` / `one`. These are prefixes of columns.
+    """
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 
