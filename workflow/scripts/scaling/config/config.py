@@ -234,12 +234,8 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 
     `tried` is an entry of `convergence.recipes`. Its options override those of `recipe`.
     """
-    values = {**recipe, **tried}
-    return {
-        key: values[key]
-        for key, field in Technique.model_fields.items()
-        if values.get(key, field.default) != field.default
-    }
+    options = Technique.model_construct(**{**recipe, **tried})
+    return options.model_dump(exclude_defaults=True)
 
 
 def resolved(

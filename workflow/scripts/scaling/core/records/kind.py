@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -203,11 +202,10 @@ class VariantRecord(Record):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of record. `contradictions` yields a phrase for each impossible value in a record."""
+    """A kind of record, with the schema that its records are checked against."""
 
     what: str
     schema: Any
-    contradictions: Callable[[Any], Iterator[str]] = lambda _: iter(())
 
     def read(self, path: Path) -> Row:
         """Return the record at `path`; UserError if it is missing, damaged or invalid."""
@@ -233,7 +231,7 @@ class Kind:
             self._adapter.validate_json(json.dumps(record))
         except ValidationError as error:
             return sentence(error.errors()[0])
-        return next(chain(_misplaced(record, path), self.contradictions(record)), None)
+        return next(_misplaced(record, path), None)
 
 
 def unsigned(path: Path) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """Schemas of the records of trainings: runs of the grid, and techniques for large batches."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NotRequired
 
 from annotated_types import Len
+from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from scaling.core.grid import Cell
@@ -188,31 +188,32 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
     return records / pattern.format(remedy=remedy, global_batch=global_batch)
 
 
-def _contradictions(record: RunRecord) -> Iterator[str]:
-    """Yield a phrase for each impossible value. Records of a user's command are not checked."""
+def _consistent(record: RunRecord) -> RunRecord:
+    """Return `record`; ValueError for an impossible value. A user's commands are not checked."""
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
     if record["training"].get("engine") == "command":
-        return
+        return record
     processes = len({row["rank"] for row in rows})
     places = [(row["epoch"], row["rank"]) for row in rows]
     epochs = range(1, max(places, default=(0, 0))[0] * complete + 1)
     wanted = [(epoch, rank) for epoch in epochs[: len(rows)] for rank in range(processes)]
     if places != (wanted or sorted({*places})):
-        yield "epochs or their ranks are missing, twice, or out of order"
+        raise ValueError("epochs or their ranks are missing, twice, or out of order")
     if complete and not any(row["role"] == "measured" for row in rows):
-        yield "no epoch is measured"
+        raise ValueError("no epoch is measured")
     samples: Counter[int] = Counter()
     for row in rows if complete else ():
         samples[row["epoch"]] += row["samples"]
         if (row["loader_seconds"] or 0) > row["seconds"]:
-            yield f"epoch {row['epoch']} waits for longer than it takes"
+            raise ValueError(f"epoch {row['epoch']} waits for longer than it takes")
     # The sampler gives all ranks the same number, so some images twice.
     images = record["dataset"]["train_images"]
     if not all(0 <= number - images < processes for number in samples.values()):
-        yield "an epoch has not the samples that the training set has"
+        raise ValueError("an epoch has not the samples that the training set has")
     if complete and len(record["model"]["parameters_sha256"]) != processes:
-        yield "not every rank's weights"
+        raise ValueError("not every rank's weights")
+    return record
 
 
-RUN = types.Kind("a run", Run, _contradictions)
+RUN = types.Kind("a run", Annotated[Run, AfterValidator(_consistent)])
 TECHNIQUE = types.Kind("a technique for large batches", Technique)
