@@ -1,7 +1,6 @@
 """Check a configuration before any job starts."""
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -43,7 +42,7 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any
     If `reads_images` is false, files of the dataset may be missing.
     """
     known = requested(config)
-    looks = (_path, _parts, _names, _recipes, _whole_nodes, _large_batches, _duplicates)
+    looks = (_path, _parts, _names, _recipes, _whole_nodes, _large_batches)
     refuse(chain.from_iterable(look(known) for look in looks[not reads_images :]))
     return known.model_dump()
 
@@ -112,6 +111,8 @@ def _parts(config: Configuration) -> Iterator[str]:
         yield f"parts has accuracy, of {LAB_MODEL} alone (allowed for {model}: leave it out)"
     if "int8" in config.parts and side != LAB_SIDE:
         yield f"parts has int8, of images of {LAB_SIDE} × {LAB_SIDE} pixels (allowed: leave it out)"
+    if "int8" in config.parts and STAGES[0] in [one.name for one in config.quantization.variants]:
+        yield f"quantization.variants has {STAGES[0]} (allowed: other names, this is the network's)"
 
 
 def _names(config: Configuration) -> Iterator[str]:
@@ -207,18 +208,6 @@ def _large_batches(config: Configuration) -> Iterator[str]:
             yield f"convergence.recipes has {engine} (allowed: of one like resident)"
         for message in Technique.sentences(of_technique(tried.model_dump(), options)):
             yield f"convergence.recipes has {tried.name}: {message}"
-
-
-def _duplicates(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each name that two techniques or two quantized variants have."""
-    variants = [STAGES[0], *(one.name for one in config.quantization.variants)]
-    for part, key, names in (
-        ("accuracy", "convergence.recipes", [one.name for one in config.convergence.recipes]),
-        ("int8", "quantization.variants", variants),
-    ):
-        for name, times in Counter(names).items() if part in config.parts else ():
-            if times > 1:
-                yield f"{key} has {name} more than once (allowed: each name once)"
 
 
 def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from annotated_types import Ge, Gt, Le, Len
+from annotated_types import Ge, Gt, Le
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
 
 from scaling.config.scheme import Scheme
@@ -95,9 +95,8 @@ class Convergence(options.LargeBatches):
     """Tolerated loss of test accuracy, compared with the reference (0.02: two points). A technique
     closes the gap if the whole interval of its difference lies above minus this value."""
     recipes: Annotated[
-        list[TechniqueEntry],
-        BeforeValidator(_named, json_schema_input_type=list[str | TechniqueEntry]),
-        Len(1),
+        types.Some[TechniqueEntry],
+        BeforeValidator(_named, json_schema_input_type=types.Some[str | TechniqueEntry]),
     ]
     """The techniques: names of recipes, or a `recipe` with more options, such as `[muon, {name:
     naive, recipe: tuned, scaling: linear}]`."""
@@ -136,7 +135,7 @@ class Quantization(options.NetworkTraining):
     """Seeds; one tutorial CNN is trained and quantized for each."""
     calibration_images: types.Count
     """Number of training images that determine the activation scales; 0: all."""
-    variants: list[Variant]
+    variants: types.Distinct[Variant]
     """Quantized copies of each seed's network. One job per seed measures all variants: a new or
     changed variant repeats these jobs. Options default to plain int8. The report shows the stages
     `weights`, `weights+activations` and `weights+activations+bias`, and histograms of values."""

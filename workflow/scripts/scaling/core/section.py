@@ -17,7 +17,8 @@ T = TypeVar("T")
 
 
 def _each_once(values: list[T]) -> list[T]:
-    if twice := sorted(one for one, times in Counter(map(str, values)).items() if times > 1):
+    names = Counter(str(getattr(value, "name", value)) for value in values)
+    if twice := sorted(name for name, times in names.items() if times > 1):
         raise ValueError(f"duplicate value {', '.join(twice)}")
     return values
 
