@@ -22,7 +22,7 @@ PARAMETERS, BYTES_PER_PARAMETER = 11_173_962, 4
 
 _compiled = cache(partial(compile, filename="formula", mode="eval"))
 FUZZ, NEARLY = 1e-9, 0.02
-"""Relative differences. Up to FUZZ, two values are equal; up to NEARLY, a figure is nearly right."""
+"""Relative differences up to which two values are equal, and a figure is nearly right."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the number of the connected component of each node `left`, whose edge is to `right`."""
+    """Return the number of the connected component of each node `left`; edges end at `right`."""
     first = int(left.max()) + 1
     size = first + int(right.max()) + 1
     graph = coo_array((np.ones(len(left)), (left, first + right)), shape=(size, size))

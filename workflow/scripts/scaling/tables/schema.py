@@ -111,9 +111,6 @@ class Table(NamedTuple):
     records: str
     types: dict[str, str]
 
-    def of_type(self, wanted: str) -> list[str]:
-        return [column for column, kind in self.types.items() if kind == wanted]
-
     def path(self, tables: Path, study: str) -> Path:
         """Return the path of the CSV file below the folder `tables`."""
         return tables / f"{self.file.format(study=study)}.csv"
@@ -179,7 +176,8 @@ def read(name: str, path: Path) -> pd.DataFrame:
     A missing text becomes "", a missing boolean False, a missing number NaN.
     """
     kind = TABLES[name]
-    text, truth = kind.of_type("text"), kind.of_type("truth")
+    of_types = [*kind.types.items()]
+    text, truth = ([name for name, of in of_types if of == each] for each in ("text", "truth"))
     types: Any = dict.fromkeys(text, str)
     try:
         table = pd.read_csv(

@@ -27,9 +27,8 @@ def settle(
     Samples are summed over ranks. A command may print those of one rank: the recipe's key `samples`
     says so, or N GPUs print 1/N of the samples of one GPU. Values that were not printed are NaN.
     """
-    units = (
-        timing["recipe"].map({name: one["unit"] for name, one in recipes.items()}).astype(object)
-    )
+    of_recipes = {name: one["unit"] for name, one in recipes.items()}
+    units = timing["recipe"].map(of_recipes).astype(object)
     table, counts = timing.assign(unit=units.fillna(""), whole=False), timing[PRINTED]
     table[PRINTED] = counts.mask(counts.eq(0).mul(units.notna(), axis=0))
     findings = Findings()
@@ -47,7 +46,11 @@ def settle(
             records = [one for _, one in runs if one and same <= one["cell"].items()]
             lines = [one["training"].get("epoch_lines", 1) for one in records]
             table.loc[place, "whole"] = whole = bool(lines) and not any(lines)
-            messages = [*_doubts(row, whole, records)]
+            texts = (one["message"] or "" for one in records)
+            messages = [text for text in texts if "were not read" in text]
+            if whole and row["status"] == "ok":
+                short = ", and it is shorter than imports take: did it train?"
+                messages.insert(0, WHOLE + short * bool(row["epoch_seconds"] < IMPORTS_SECONDS))
             if row["gpus"] > 1 and scope != "rank":
                 messages += _asks(row, base.loc[place], of_rank, scope)
             findings += [dict(row[CELL_KEYS]) | {"message": message} for message in messages]
@@ -61,15 +64,6 @@ def factor(table: pd.DataFrame, one: str, other: str) -> Any:
     """
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
-
-
-def _doubts(row: Any, whole: bool, records: list[Any]) -> Iterator[str]:
-    if whole and row["status"] == "ok":
-        short = row["epoch_seconds"] < IMPORTS_SECONDS
-        yield WHOLE + (", and it is shorter than imports take: did it train?" if short else "")
-    for record in records:
-        if "were not read" in (record["message"] or ""):
-            yield record["message"]
 
 
 def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str]:
