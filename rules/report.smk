@@ -6,7 +6,7 @@ RECORDED = {kind: FILES.records[kind] for kind in stored.KINDS if kind != "runs"
 RECORDED["machine"] = [
     path for path in JOBS.machine_checks() if not REPLAY or Path(path).exists()
 ] * HAS_RUNS
-DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name].tables)]
+DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name])]
 # Keys of the configuration that tables depend on.
 TABULATED = ["study", "parts", "dataset", "grid", "recipes", "cost"]
 TABULATED += ["convergence", "time_to_accuracy"]

@@ -73,7 +73,6 @@ def main(
             # Those of cells have a folder of their own.
             if path.read_bytes().count(b"\n") > 1 and (measured or path.parent.name == "tables")
         },
-        "captions": {name: figure.caption for name, figure in FIGURES.items()},
         "figures": dict.fromkeys(FIGURES, "")
         | {name: page.inline_svg(drawn / f"{name}.svg") for name in figures},
     }

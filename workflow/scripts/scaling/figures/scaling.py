@@ -178,6 +178,8 @@ def draw_quantization_histograms(study: StudyTables) -> Figure | None:
         return None
     high, wide = len(layers) * (ROW + GAP) + 38, (style.WIDTH - 32 - 2 * BETWEEN) / 3
     figure = Figure(figsize=(style.WIDTH / style.PIXELS, high / style.PIXELS))
+    legend = "line: float32; area: int8; dotted: end of int8"
+    figure.text(0, 0.5 / high, legend, color=style.SOFT, fontsize=11)
     for (name, quantity), rows in table.groupby(["layer", "quantity"], sort=False):
         down, across = list(layers).index(name), list(QUANTITIES).index(str(quantity))
         left, top = 32 + across * (wide + BETWEEN), (down + 1) * (ROW + GAP)

@@ -9,14 +9,14 @@ from markupsafe import Markup
 from scaling.claims.claim import batch, label, nearest
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
-from scaling.core.grid import REFERENCE_BATCH
+from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
 from scaling.report.planning import LAB, from_the_lab, how_many_gpus, pays_from, recommended
 from scaling.report.table import Figure, cell_id, fill, of_cell, printed
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
-LARGER = "Try a larger batch"
+LARGER = "Larger batches shorten it"
 LIMITS = {
     "loading_share": "Use more loader workers, or keep images on the GPU",
     "exposed_share": LARGER,
@@ -25,7 +25,10 @@ LIMITS = {
     "slower_share": LARGER,
     "idle_besides_share": LARGER,
 }
-"""Advice to shorten an epoch, by the column of the largest share of the epoch."""
+"""Advice to shorten an epoch, by the column of the largest share of the epoch.
+
+`LARGER` is given only where a larger batch was measured, and is faster.
+"""
 SAVED = {
     "data wait": ["loading_share"],
     "idle GPU": ["idle_besides_share"],
@@ -218,24 +221,25 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     limit = max(shares, key=lambda one: shares[one], default="")
     text, advice = Markup(""), LIMITS.get(limit, "")
     if advice:
-        text = fill("{} of an epoch is {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
-    larger = cells[(cells["recipe"] == chosen.recipe) & (cells["strategy"] == chosen.strategy)]
-    larger = larger[(larger["gpus"] == chosen.gpus) & (larger["batch_size"] > chosen.batch_size)]
-    larger = larger[larger["epoch_seconds"] < chosen.epoch_seconds].nsmallest(1, "epoch_seconds")
-    for row in rows_of(larger) if advice == LARGER else ():
-        advice += f": {batch(row)} takes {fmt.seconds(row.epoch_seconds)} an epoch"
-        if pd.notna(row.test_accuracy):
-            advice += f", but reaches {fmt.percent(row.test_accuracy)} accuracy"
+        text = fill(" {} of an epoch: {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
+    if advice == LARGER:
+        keys = CELL_KEYS[:3]
+        same = (cells[keys] == [getattr(chosen, key) for key in keys]).all(axis=1)
+        larger = cells[same & (cells["batch_size"] > chosen.batch_size)]
+        faster = larger[larger["epoch_seconds"] < chosen.epoch_seconds]
+        advice = ""
+        for row in rows_of(faster.nsmallest(1, "epoch_seconds")):
+            advice = f"{LARGER} ({batch(row)}: {fmt.seconds(row.epoch_seconds)} an epoch)"
     if not best:
-        card = Card("do", "What to do", fill("{}", advice), fill("{}: {}", _named(chosen), text))
+        card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))
         return [card] * bool(advice)
-    words = "{} an epoch. No faster configuration is shown to be as accurate ({}, {})."
+    words = "{} an epoch, the fastest without loss of accuracy ({}, {})."
     seeds = fmt.plural(best.test_accuracy_count, "seed")
-    values = printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
-    best_of = fill(words, *values)
+    best_of = fill(
+        words, printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
+    )
     if pd.notna(length := pays_from(cells, best)):
         start, pays = printed(best, "other_seconds", fmt.seconds), fmt.plural(length, "epoch")
-        words = " Start-up ({}) included, it finishes before slower ones from {} on."
-        best_of += fill(words, start, pays)
+        best_of += fill(" With start-up ({}) it beats slower ones from {} on.", start, pays)
     text += fill(" {}.", advice) * bool(advice)
-    return [Card("do", "What to do", head, best_of + " " + text)]
+    return [Card("do", "What to do", head, best_of + text)]

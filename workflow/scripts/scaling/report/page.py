@@ -26,9 +26,6 @@ def render(template: Path, **values: Any) -> str:
 
 
 def inline_svg(path: Path) -> Markup:
-    """Return the SVG at `path` as HTML, labelled by the figure's caption; "" for an empty SVG."""
+    """Return the SVG at `path` as HTML; "" for an empty SVG."""
     source = files.read_text(path)
-    if "<g" not in source:
-        return Markup("")
-    labelled = f'<svg role="img" aria-labelledby="{path.stem}-caption"'
-    return Markup(labelled + source[source.index("<svg") + len("<svg") :])
+    return Markup(source[source.index("<svg") :] if "<g" in source else "")

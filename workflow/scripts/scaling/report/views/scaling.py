@@ -85,21 +85,22 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
     return ""
 
 
-def rule(rows: pd.DataFrame) -> str:
-    """Return the note of table `how_many_gpus`: what is compared, and how rows are extrapolated."""
-    text = "Speedup: weak scaling, of the same b. " if rows["speedup"].notna().any() else ""
-    if rows["fixed_global_batch_speedup"].notna().any():
-        text += "Strong speedup: of the same global batch. "
-    if rows["break_even"].notna().any():
-        text += "“Pays from”: the shortest training that these GPUs finish before one GPU with the "
-        text += "same global batch, start-up included."
-    if rows["startup_cold_seconds"].notna().any():
-        text += " A start-up that compiles is that of a recipe’s first run on a machine."
-    if rows["run_seconds"].notna().any():
-        text += " In a training to an accuracy, start-up is the whole run but its epochs."
-    if rows["guess"].eq(True).any():
-        text += " Extrapolated rows have twice the measured GPUs at the same efficiency and cost."
-    return text
+RULES = {
+    "speedup": "Speedup: weak scaling, of the same b.",
+    "fixed_global_batch_speedup": "Strong speedup: of the same global batch.",
+    "break_even": "“Pays from”: the shortest training that these GPUs finish before one GPU with "
+    "the same global batch, start-up included.",
+    "startup_cold_seconds": "A start-up that compiles is of a recipe’s first run on a machine.",
+    "run_seconds": "In a training to an accuracy, start-up is the whole run but its epochs.",
+    "guess": "Extrapolated rows have twice the measured GPUs at the same efficiency and cost.",
+}
+"""Notes of table `how_many_gpus`: how each column is compared or extrapolated."""
+
+
+def rules(rows: pd.DataFrame) -> str:
+    """Return the notes on columns with a value."""
+    known = (name for name in RULES if rows[name].replace(False, None).notna().any())
+    return " ".join(map(RULES.__getitem__, known))
 
 
 def rate(cells: pd.DataFrame) -> Markup | str:
@@ -148,7 +149,7 @@ TABLES = {
             "epoch_seconds speedup fixed_global_batch_speedup job_seconds break_even gpu_seconds"
             " epoch_joules money_per_epoch other_seconds",
             how_many_gpus,
-            note=rule,
+            note=rules,
         )
     ],
     "Q1": [
