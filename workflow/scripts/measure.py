@@ -17,7 +17,7 @@ from scaling.synchronization.plan import Plan
 def check_machine(check: MachineCheck) -> None:
     """Check the machine and write check.json.
 
-    UserError if a finding is bad and `check.check` is "refuse".
+    Raise UserError if a finding is bad and `check.check` is "refuse".
     """
     device = environment.resolve_device(check.device)
     if device == "cuda" and check.products:

@@ -43,8 +43,8 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
     """Copy the files `found`, and the end of each log, into `folder`.
 
-    UserError if `folder` already contains a study, unless `force` replaces it. Other files of the
-    folder are kept.
+    Raise UserError if `folder` already contains a study, unless `force` replaces it. Other files
+    of the folder are kept.
     """
     there = stored.own_files(folder)
     if there and not force:

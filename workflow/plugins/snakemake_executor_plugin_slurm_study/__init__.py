@@ -159,7 +159,7 @@ def queue(column: str) -> dict[str, list[str]]:
 
 
 def answer(*command: str) -> str:
-    """Return the output of a Slurm command; WorkflowError if it fails or does not answer."""
+    """Return the output of a Slurm command; raise WorkflowError if it fails or does not answer."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:

@@ -37,7 +37,7 @@ class Recipe(Section):
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any]:
-    """Return `config` with all defaults; UserError with one sentence for each mistake.
+    """Return `config` with all defaults; raise UserError with one sentence for each mistake.
 
     If `reads_images` is false, files of the dataset may be missing.
     """
@@ -51,7 +51,7 @@ def requested(config: dict[str, Any]) -> Configuration:
     """Return the configuration with all defaults, but only with recipes that one of its parts uses.
 
     If no part uses the grid, `grid.gpus` become the numbers of GPUs of the time-to-accuracy
-    trainings, or [1]. UserError for wrong keys and types.
+    trainings, or [1]. Raise UserError for wrong keys and types.
     """
     known = Configuration.of(config)
     requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
@@ -230,7 +230,7 @@ def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[st
 def resolved(
     recipes: Mapping[str, Mapping[str, Any]], requests: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """Return all options of each recipe in `requests`, by name; UserError for mistakes.
+    """Return all options of each recipe in `requests`, by name; raise UserError for mistakes.
 
     `requests` maps a recipe's name to the key that asks for the recipe; messages name this key.
     """
@@ -250,7 +250,7 @@ def resolved(
 
 
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of a recipe and of its bases; ValueError for a mistake."""
+    """Return the options of a recipe and of its bases; raise ValueError for a mistake."""
     whole: dict[str, Any] = {}
     others, engines = list(recipes), ENGINES.names()
     while "engine" not in whole:

@@ -56,7 +56,7 @@ class Plain(yaml.SafeLoader):
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the configuration in the file `path`; UserError for invalid YAML or duplicate keys."""
+    """Return the configuration in the file `path`; raise UserError if it is not valid YAML."""
     try:
         config = parsed(files.read_text(path, CONFIG_BYTES))
     except ValueError as error:
@@ -69,7 +69,8 @@ def read_config(path: Path) -> dict[str, Any]:
 def parsed(text: str) -> Any:
     """Return the document in a YAML `text`.
 
-    ValueError, with a message of one line, if the text is invalid or JSON cannot represent a value.
+    Raise ValueError, with a message of one line, if the text is invalid, or if JSON cannot
+    represent one of its values.
     """
     try:
         document = Plain(text).get_single_data()
@@ -111,7 +112,7 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration of the study in `folder`; UserError if a link leads out of it."""
+    """Return the configuration of the study in `folder`; raise UserError for a link out of it."""
     return read_config(files.regular(folder / CONFIG, within=folder))
 
 

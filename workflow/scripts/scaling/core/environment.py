@@ -174,7 +174,7 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Return "cpu" or "cuda" for `requested`; UserError if PyTorch cannot use that device."""
+    """Return "cpu" or "cuda" for `requested`; raise UserError if PyTorch cannot use that device."""
     if requested == "cpu":
         return "cpu"
     if visible_gpus():

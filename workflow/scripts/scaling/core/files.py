@@ -83,7 +83,7 @@ def regular(source: Path, most_bytes: int = 50_000_000, *, within: Path | None =
 
 
 def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
-    """Return the text of a file; UserError if it is unreadable, too large, or not UTF-8."""
+    """Return the text of a file; raise UserError if it is unreadable, too large, or not UTF-8."""
     try:
         return regular(source, most_bytes).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -91,7 +91,7 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
 
 
 def read_json(source: Path, most_bytes: int = 50_000_000) -> Any:
-    """Return the JSON document in `source`; UserError if it is unreadable, too large or invalid."""
+    """Return the JSON document in `source`; raise UserError if it is too large or invalid."""
     try:
         document = json.loads(read_text(source, most_bytes), parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()

@@ -43,7 +43,7 @@ class Section(BaseModel):
 
     @classmethod
     def of(cls, values: Any, name: str = "the configuration") -> Self:
-        """Return the section with `values` and defaults; UserError with a sentence per error."""
+        """Return the section with `values` and defaults; raise UserError if there are mistakes."""
         refuse(cls.sentences(values, name), name)
         return cls.model_validate(values)
 

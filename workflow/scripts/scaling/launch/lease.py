@@ -49,7 +49,7 @@ def gpus(
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), locked during the block.
 
     If too few are free, waits without holding any, and prints once which processes hold them.
-    UserError after `patience` seconds, or if there are fewer than `count` candidates.
+    Raise UserError after `patience` seconds, or if there are fewer than `count` candidates.
     """
     if count > len(candidates):
         raise UserError(

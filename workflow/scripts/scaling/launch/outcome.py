@@ -87,7 +87,7 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
-    """Return a run's status, and a sentence or None; UserError if a rank failed or hung."""
+    """Return a run's status, and a sentence or None; raise UserError if a rank failed or hung."""
     lines = result.lines
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
     if len(lines["end"]) == spec.processes:

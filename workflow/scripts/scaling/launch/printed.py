@@ -116,7 +116,7 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
     """Return a table with one row per report; column `end` is the time at which it was printed.
 
     Each of `ranks` processes may report an epoch or step once. Missing `seconds` become the time
-    since the previous epoch or step ended. UserError for an invalid line.
+    since the previous epoch or step ended. Raise UserError for an invalid line.
     """
     rows, times, last = list[dict[str, Any]](), Counter[tuple[int, int]](), (0, -1)
     for now, line in timed_lines:

@@ -22,7 +22,7 @@ PLACES = (
 
 
 def places(command: str) -> set[str]:
-    """Return the names in braces in a command; ValueError if its quotes or braces are wrong."""
+    """Return the names in braces in a command; raise ValueError for wrong quotes or braces."""
     words = shlex.split(command)
     return {name for word in words for _, name, _, _ in Formatter().parse(word) if name is not None}
 

@@ -22,7 +22,7 @@ VARIABLE = "SCALING_PLUGINS"
 def loaded(path: Path) -> ModuleType:
     """Return the module in the file `path`. The module may import others from its folder.
 
-    UserError if the file is missing or its import fails.
+    Raise UserError if the file is missing or its import fails.
     """
     if not path.is_file():
         raise UserError(f"{path} does not exist from {Path.cwd()}: give the path of a Python file")
@@ -88,13 +88,13 @@ class Registry(Generic[Entry]):
         return sorted(self._known())
 
     def find(self, name: str) -> Entry:
-        """Return the entry called `name`; UserError, with all names, if there is none."""
+        """Return the entry called `name`; raise UserError, with all names, if there is none."""
         if name not in (known := self._known()):
             raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
         return known[name]
 
     def is_name(self, name: str) -> str:
-        """Return `name`; ValueError, as pydantic's validators raise, if there is no such entry."""
+        """Return `name`; raise ValueError, as pydantic requires, if there is no such entry."""
         if name not in (known := self.names()):
             raise ValueError(f"it should be one of {', '.join(known)}")
         return name

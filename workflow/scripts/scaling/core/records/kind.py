@@ -208,14 +208,14 @@ class Kind:
     schema: Any
 
     def read(self, path: Path) -> Row:
-        """Return the record at `path`; UserError if it is missing, damaged or invalid."""
+        """Return the record at `path`; raise UserError if it is missing, damaged or invalid."""
         record = unsigned(path)
         if reason := self._wrong(record, path):
             raise UserError(f"{path}: invalid record of {self.what} ({reason[:300]}): {TO_DO}")
         return record
 
     def write(self, path: Path, record: Any) -> None:
-        """Write `record` with version and checksum; UserError if it is invalid."""
+        """Write `record` with version and checksum; raise UserError if it is invalid."""
         if reason := self._wrong(record, path):
             raise UserError(f"refusing to write {path}: invalid record of {self.what} ({reason})")
         content = record | {"version": VERSION}
@@ -237,7 +237,7 @@ class Kind:
 def unsigned(path: Path) -> dict[str, Any]:
     """Return the record at `path` without a check of its schema.
 
-    UserError if its checksum or its version is wrong.
+    Raise UserError if its checksum or its version is wrong.
     """
     record = files.read_json(path, MOST_BYTES)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):

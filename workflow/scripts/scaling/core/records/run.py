@@ -189,7 +189,10 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _consistent(record: RunRecord) -> RunRecord:
-    """Return `record`; ValueError for an impossible value. A user's commands are not checked."""
+    """Return `record`; raise ValueError if a value is impossible.
+
+    Records of a user's command are not checked.
+    """
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
     if record["training"].get("engine") == "command":
         return record
