@@ -55,6 +55,8 @@ named:
 stored:
 	@[ -z "$$STUDY" ] || [ -f "studies/$$STUDY/config.yaml" ] \
 	  || { echo "error: studies/ has no study $$STUDY: there are" $$(ls studies/*/config.yaml 2> /dev/null | cut -d / -f 2); exit 1; }
+	@[ -z "$$FORM" ] || grep -qs "^$$FORM:" report/forms.yaml \
+	  || { echo "error: there is no form $$FORM: report/forms.yaml has both"; exit 1; }
 
 compared:
 	@[ -n "$$A" ] && [ -n "$$B" ] || { echo "error: compare takes two studies: make compare A=name B=name"; exit 1; }
@@ -91,15 +93,10 @@ replay: named stored small-env ## rebuild a stored study's tables and report, wi
 
 answers: stored small-env ## write the lab's answers as Markdown: make answers STUDY=name (FORM=B5 or Q7: a course form's order)
 ifdef STUDY
-	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers.md"
+	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers$${FORM:+-$$FORM}.md"
 endif
-	@[ -f "results/$${STUDY:+replay/$$STUDY/}answers.md" ] \
+	@file="results/$${STUDY:+replay/$$STUDY/}answers$${FORM:+-$$FORM}.md"; [ -f "$$file" ] && echo "The answers are $$file" \
 	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
-	@echo "The answers are results/$${STUDY:+replay/$$STUDY/}answers.md"
-ifdef FORM
-	@python workflow/scripts/answers_form.py --form "$$FORM" \
-	  --answers "results/$${STUDY:+replay/$$STUDY/}answers.md"
-endif
 
 compare: compared small-env ## compare two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)
 	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $${FAIL:+--fail "$$FAIL"}

@@ -10,6 +10,8 @@ DRAWN = [name for name in FIGURES if FILES.tables(FIGURES[name])]
 # Keys of the configuration that tables depend on.
 TABULATED = ["study", "parts", "dataset", "grid", "recipes", "cost"]
 TABULATED += ["convergence", "time_to_accuracy"]
+# Forms of the course, in the order of whose questions the answers are written, too.
+FORMS = stored.read_config(Path(f"{OURS}report/forms.yaml"))
 TEMPLATE = sorted(map(str, Path(f"{OURS}report").glob("*.*")))
 
 
@@ -49,6 +51,7 @@ rule report_render:
     output:
         "<results>/report.html",
         "<results>/answers.md",
+        expand("<results>/answers-{form}.md", form=FORMS),
         figures=expand(f"<results>/figures/{STUDY}/{{name}}.svg", name=DRAWN),
     log:
         "<logs>/report_render.log",

@@ -53,6 +53,7 @@ def test_environment_without_an_index_of_packages_is_refused(make):
         ("study BASE=no.yaml", "there is no file no.yaml here"),
         ("replay STUDY=no", "studies/ has no study no: there are one"),
         ("answers STUDY=no", "studies/ has no study no: there are one"),
+        ("answers FORM=Q9", "there is no form Q9"),
         ("compare A=one", "compare takes two studies"),
         *((name, f"{name} takes a study") for name in ("audit", "pack", "replay")),
     ],

@@ -77,5 +77,8 @@ def main(
         | {name: page.inline_svg(drawn / f"{name}.svg") for name in figures},
     }
     for name in ("report.html", "answers.md"):
-        files.write_text(results / name, page.render(page.REPORT / f"{name}.j2", **values))
+        text = page.render(page.REPORT / f"{name}.j2", **values)
+        files.write_text(results / name, text)
+    for form, points in stored.read_config(page.REPORT / "forms.yaml").items():
+        files.write_text(results / f"answers-{form}.md", page.arranged(text, points))
     print(overview.headline(found, of_cells, cards))

@@ -1,5 +1,6 @@
 """Render self-contained HTML pages from templates, with inline figures."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,3 +30,19 @@ def inline_svg(path: Path) -> Markup:
     """Return the SVG at `path` as HTML; "" for an empty SVG."""
     source = files.read_text(path)
     return Markup(source[source.index("<svg") :] if "<g" in source else "")
+
+
+def arranged(text: str, points: dict[str, float]) -> str:
+    """Return the answers in `text` in the order of a form, with the full `points` of each question.
+
+    A missing answer becomes "Not measured".
+    """
+    head, *sections = re.split(r"(?m)^## ", text)
+    names = {section.partition(":")[0]: section for section in sections}
+    # Part B of the answers are all questions B1, B2 … of a form.
+    names |= {name: names["Part B"] for name in points if name[:1] == "B" and "Part B" in names}
+    parts = [head]
+    for name, full in points.items():
+        title, _, body = names.get(name, f"{name}\n\nNot measured.\n").partition("\n")
+        parts.append(f"{re.sub(r'^(Part B|Q[^:]*)', name, title)} ({full:g} points)\n{body}")
+    return "## ".join(parts)
