@@ -89,11 +89,6 @@ def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 
 
-def along_channels(channels: Tensor, values: Tensor) -> Tensor:
-    """Return `channels` [c] as [c, 1, …], which broadcasts along dimension 1 of `values`."""
-    return channels.view(-1, *[1] * (values.dim() - 2))
-
-
 def layers(network: nn.Module) -> dict[str, Any]:
     """Return the layers with weights of a float or integer network, by name, in order."""
     kinds = Layer | QuantizedLayer
@@ -149,10 +144,10 @@ class QuantizedImages(nn.Module):
 class QuantizedLayer(nn.Module):
     """A convolution or linear layer on integers of scale `input_scale`.
 
-    `products` is the layer with integer weights of scales `scales`, and without bias. `bias`
-    [outputs] is in levels of the accumulator, whose scale S is `accumulator_scale` [outputs].
-    `factor` [outputs] converts sums to outputs of `bits` bits; the float layer's `largest` |output|
-    becomes the last level. If `bits` is None, outputs are floats: the accumulator divided by S.
+    `products` is the layer with integer weights of scales `scales`, and without bias. `bias` is in
+    levels of the accumulator, whose scale S is `accumulator_scale`. `factor` converts sums to
+    outputs of `bits` bits; the float layer's `largest` |output| becomes the last level. If `bits`
+    is None, outputs are floats: the accumulator divided by S.
     `accumulator_bound` is the largest |products + bias| for any integer input. Deliberate mistakes
     of the scheme change these scales; only the mistake `no_product` uses `images_scale`.
     """
@@ -170,16 +165,17 @@ class QuantizedLayer(nn.Module):
         super().__init__()
         self.input_scale, self.bits = input_scale, bits
         weight, self.scales = round_weights(name, layer, scheme)
-        self.accumulator_scale = accumulator = self.scales.flatten() * input_scale
+        # [outputs, 1, 1] for images, [outputs] for vectors
+        self.accumulator_scale = accumulator = self.scales[..., 0] * input_scale
         if "no_product" in scheme.mistakes:
-            accumulator = self.scales.flatten() * images_scale
+            accumulator = self.scales[..., 0] * images_scale
         bias_scale = accumulator
         if "bias_unscaled" in scheme.mistakes:
             bias_scale = torch.ones_like(accumulator)
         if "bias_scale" in scheme.mistakes:
             bias_scale = qmax(32) / bias_scale
         assert layer.bias is not None
-        self.bias = layer.bias.detach().double() * bias_scale
+        self.bias = layer.bias.detach().double().view_as(accumulator) * bias_scale
         if scheme.bias == "int32":
             self.bias = to_integers(self.bias, 1, 32)
         self.products = layer
@@ -194,7 +190,7 @@ class QuantizedLayer(nn.Module):
             self.factor = scale / accumulator
         assert scheme.activation_bits is not None
         sums = weight.flatten(1).abs().sum(dim=1) * (qmax(scheme.activation_bits) + 1)
-        self.accumulator_bound = math.ceil((sums + self.bias.abs()).max().item())
+        self.accumulator_bound = math.ceil((sums + self.bias.flatten().abs()).max().item())
         if self.accumulator_bound > qmax(32):
             raise UserError(
                 f"{name} could add up to {self.accumulator_bound:.3g}, more than an int32 holds: "
@@ -213,13 +209,13 @@ class QuantizedLayer(nn.Module):
         Rounding removes their error, which is far below 1/2.
         """
         sums: Tensor = self.products(inputs).round_()
-        return sums + along_channels(self.bias, sums)
+        return sums + self.bias
 
     def forward(self, inputs: Tensor) -> Tensor:
         accumulator = self.accumulate(inputs)
         if self.factor is None or self.bits is None:
-            return accumulator / along_channels(self.accumulator_scale, accumulator)
-        return to_integers(accumulator, along_channels(self.factor, accumulator), self.bits)
+            return accumulator / self.accumulator_scale
+        return to_integers(accumulator, self.factor, self.bits)
 
 
 @torch.no_grad()

@@ -99,8 +99,8 @@ def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
     the largest |output| is `top_step`, S · o · max |`ends`|. The quantized `largest_bias` is
     `bias_steps`. The largest |quantized bias - S · bias| of all channels is `bias_error_steps`.
     """
-    bias, factor = floats.bias.double(), layer.factor
-    at = bias.abs().argmax()
+    bias, factor = floats.bias.double().view_as(layer.bias), layer.factor
+    at = bias.abs().flatten().argmax()
     return {
         "input_scale": layer.input_scale,
         "accumulator_scale": layer.accumulator_scale[0].item(),
