@@ -9,7 +9,7 @@ from examples.configurations import changed
 from scaling.claims import claim, scaling
 from scaling.claims.claim import Findings
 from scaling.core import files
-from scaling.report.views import QUESTIONS
+from scaling.report.views import NEEDED, QUESTIONS
 
 
 def test_claim_names_differing_cells_and_is_read_back(tmp_path):
@@ -31,6 +31,6 @@ def test_questions_without_tables_name_the_key_to_set(tmp_path):
     tables_make.main(config=config, tables=tmp_path, records={}, runs=None)
     found = claim.read(tmp_path / "claims.json")
     assert not found.answers and not found.claims
-    for of in QUESTIONS:
-        keys = re.findall(r"(\w+)\.(\w+)", of.add)
-        assert keys and all(key in config[section] for section, key in keys), of.name
+    for question in QUESTIONS:
+        keys = re.findall(r"(\w+)\.(\w+)", NEEDED[question.name])
+        assert keys and all(key in config[section] for section, key in keys), question.name

@@ -4,7 +4,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle, pairwise
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,14 +168,11 @@ def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
     heights = [TEXT * (1 + text.count("\n")) for text in texts]
     points = axes.transData.transform([(1, value) for _, value in ends])
     places = HEIGHT * axes.transAxes.inverted().transform(points)[:, 1]
-    order = np.argsort(places)
-    for _ in range(100):
-        for one, other in pairwise(order):
-            short = (heights[one] + heights[other]) / 2 - (places[other] - places[one])
-            if short > 0:
-                places[one] -= short / 2
-                places[other] += short / 2
-        places = places.clip(TEXT - BOTTOM + 14, HEIGHT + TEXT)
+    places, least = places.clip(TEXT - BOTTOM + 14, HEIGHT + TEXT), -math.inf
+    for at in np.argsort(places):
+        places[at] = max(places[at], least + heights[at] / 2)
+        least = places[at] + heights[at] / 2
+    places -= max(0, places.max(initial=0) - HEIGHT - TEXT)
     bold: dict[str, Any] = {"fontweight": "bold", "linespacing": 1.1, "va": "center"}
     for (look, _), text, place in zip(ends, texts, places, strict=True):
         at = (1 + 10 / width, place / HEIGHT)

@@ -74,7 +74,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if fastest(cells) is None or on_cpu(study.provenance):
         return []
     first = [*_from_the_lab(study, cells), *_throughput(cells), *_more_gpus(cells)]
-    return [*first, _how_sure(study, cells), *_to_do(study, cells)]
+    return [*first, _how_sure(study), *_to_do(study, cells)]
 
 
 def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> str:
@@ -114,10 +114,10 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
             (own.recipe, own.epoch_seconds, f"{printed(own, 'epoch_seconds')} s")
             for own in rows_of(pair)
         ]
-        machines = f"lowest and highest of {len(found)} machines"
+        machines = f"range over {len(found)} machines"
         if len(found) == 1:
             machines = f"1 machine, {scope(pair['runs'].min(), 1, unknown=True)}"
-        text = fill("At {} images per step, {}.", REFERENCE_BATCH, machines)
+        text = fill("{} images per step, {}.", REFERENCE_BATCH, machines)
         if found["training"].notna().all():
             text += fill(" Without data loading: {}.", _factor(found["training"]))
         text += _saved(pair.set_index("recipe"), row.recipe)
@@ -158,8 +158,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
     found = []
     for _, rows in by_efficiency(cells)[:1]:
         row = next(rows_of(nearest(rows)))
-        shown = printed(row, "speedup").detail
-        text = fill("Batch {} per GPU ({}).", row.batch_size, shown)
+        text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)
@@ -186,7 +185,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
     return found
 
 
-def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
+def _how_sure(study: StudyTables) -> Card:
     """Return a card on noise: a run's deviation, and the smallest significant difference."""
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     if not found:
@@ -194,13 +193,9 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
         return Card("sure", "How sure", fill("one run each"), Markup(why))
     ends = list(dict.fromkeys([found[0], found[-1]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = "A run’s standard deviation. With {} runs each, differences from {} up are significant."
+    words = "Standard deviation of a run. {} runs each reveal differences from {} up."
     shown = " or ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
-    if changing := cells["unsettled"].sum():
-        text += fill(
-            " Epochs of {} still changed at the end.", fmt.plural(changing, "configuration")
-        )
     if warnings := len(study.audit):
         text += fill(" {}.", fmt.plural(warnings, "warning"))
     return Card("sure", "How sure", Markup("<br>").join(heads), text)
@@ -229,7 +224,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         faster = larger[larger["epoch_seconds"] < chosen.epoch_seconds]
         advice = ""
         for row in rows_of(faster.nsmallest(1, "epoch_seconds")):
-            advice = f"{LARGER} ({batch(row)}: {fmt.seconds(row.epoch_seconds)} an epoch)"
+            advice = f"{LARGER} ({batch(row)}: {fmt.seconds(row.epoch_seconds)})"
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))
         return [card] * bool(advice)

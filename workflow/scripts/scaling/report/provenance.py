@@ -14,8 +14,6 @@ from scaling.report.cells import by_status
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 
-FACTS = ["Model", "Training", "CPU", "Hosts"]
-OF_MACHINES = ("CPU", "Hosts", "Software")
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
 
 
@@ -110,27 +108,30 @@ def age(runs: pd.DataFrame) -> list[str]:
 
 def facts(study: StudyTables) -> dict[str, str]:
     """Return texts by name: dataset, model, training, commit, and one line per machine."""
-    of, runs = study.manifest, recorded(study)
-    of_runs = run_facts(study.quantization[["cpu", "commit"]] if runs.empty else runs)
-    found = {key: text for key, text in of_runs.items() if runs.empty or key not in OF_MACHINES}
-    machines = runs.sort_values("started", kind="stable")["machine"].unique()
-    for number, name in enumerate(machines, 1):
-        own = runs[runs["machine"] == name]
+    of, runs, found = study.manifest, recorded(study), dict[str, str]()
+    if of["source"] != "own":
+        found["Dataset"] = (
+            f"{of['source']} ({of['origin']}): {of['train_images']:,} training and "
+            f"{of['test_images']:,} test images, {len(of['classes'])} classes"
+        )
+    if runs.empty:
+        return found | run_facts(study.quantization[["cpu", "commit"]])
+    of_runs = run_facts(runs)
+    found |= {name: of_runs[name] for name in of_runs if name not in ("CPU", "Hosts", "Software")}
+    groups = runs.sort_values("started", kind="stable").groupby("machine", sort=False)
+    for number, (_, own) in enumerate(groups, 1):
         known = run_facts(own)
         cores = [f"{count} cores" for count in _values(own, "cpu_count")]
         parts = [machine(own), known.get("CPU"), *cores, known.get("Software")]
         parts += [*_values(own, "variables"), fmt.plural(len(own), "run")]
         found[f"Machine {number}"] = ", ".join(filter(None, parts))
-    if of["source"] == "own":
-        return found
-    data = f"{of['source']} ({of['origin']}): {of['train_images']:,} training and "
-    data += f"{of['test_images']:,} test images, {len(of['classes'])} classes"
-    return {"Dataset": data} | found
+    return found
 
 
 def run_facts(runs: pd.DataFrame) -> dict[str, str]:
     """Return texts on model, training, machine and software of recorded runs, by name."""
-    found = {name: "; ".join(_values(runs, name.lower())) for name in FACTS}
+    names = ("Model", "Training", "CPU", "Hosts")
+    found = {name: "; ".join(_values(runs, name.lower())) for name in names}
     found["Model"] = found["Model"].partition("; ")[0]
     software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
     found["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)

@@ -26,14 +26,10 @@ CLAIMS = View(
 
 
 class Question(NamedTuple):
-    """A question of the lab, its figures, and what to set in a study that does not answer it.
-
-    The ids of its claims begin with `name`.
-    """
+    """A question of the lab. The ids of its claims begin with `name`."""
 
     name: str
     title: str
-    add: str
     figures: str = ""
 
 
@@ -52,42 +48,27 @@ TERMS = [
     ("start-up", "seconds from a run’s start to its first epoch: imports, compilation, data"),
 ]
 """Terms used on the page, with their meaning."""
-SEEDS = "3 or more synchronization.seeds"
 QUESTIONS = [
-    Question(
-        "Q1",
-        "How does an epoch’s time depend on the batch size, and why?",
-        "1 in grid.gpus, and two or more grid.batch_sizes",
-        "epoch_time",
-    ),
-    Question(
-        "Q2",
-        "How much faster are more GPUs? Weak or strong scaling?",
-        "1 and 2 in grid.gpus, with the same grid.batch_sizes, on one machine",
-        "speedup",
-    ),
-    Question(
-        "Q3.1",
-        "How much of the time is communication?",
-        "2 or more in grid.gpus, and training.instrumented_iterations above 0",
-        "communication",
-    ),
-    Question("Q3.2", "What bandwidth do gradients reach?", "2 or more in grid.gpus", "bandwidth"),
-    Question(
-        "Q4",
-        "What does a large batch cost, and what helps?",
-        "2 or more in grid.gpus, or larger grid.batch_sizes; convergence.recipes",
-        "learning remedies",
-    ),
-    Question("Q5", "What does set_epoch do?", SEEDS),
-    Question(
-        "Q6", "What is communicated besides gradients?", f"{SEEDS}, and 2 or more in grid.gpus"
-    ),
-    Question("Q7", "Is exchanging gradients enough?", SEEDS),
-    Question(
-        "B", "What does int8 quantization cost?", "quantization.seeds", "quantization_histograms"
-    ),
+    Question("Q1", "How does an epoch’s time depend on the batch size, and why?", "epoch_time"),
+    Question("Q2", "How much faster are more GPUs? Weak or strong scaling?", "speedup"),
+    Question("Q3.1", "How much of the time is communication?", "communication"),
+    Question("Q3.2", "What bandwidth do gradients reach?", "bandwidth"),
+    Question("Q4", "What does a large batch cost, and what helps?", "learning remedies"),
+    Question("Q5", "What does set_epoch do?"),
+    Question("Q6", "What is communicated besides gradients?"),
+    Question("Q7", "Is exchanging gradients enough?"),
+    Question("B", "What does int8 quantization cost?", "quantization_histograms"),
 ]
+SEEDS, GPUS = "3 or more synchronization.seeds", "2 or more in grid.gpus"
+NEEDED = {
+    "Q1": "1 in grid.gpus, and two or more grid.batch_sizes",
+    "Q2": "1 and 2 in grid.gpus, with the same grid.batch_sizes, on one machine",
+    "Q3.1": f"{GPUS}, and training.instrumented_iterations above 0",
+    "Q3.2": GPUS,
+    "Q4": f"{GPUS}, or larger grid.batch_sizes; convergence.recipes",
+    **{"Q5": SEEDS, "Q6": f"{SEEDS}, and {GPUS}", "Q7": SEEDS, "B": "quantization.seeds"},
+}
+"""What to set in a study so that it answers a question."""
 OF_COMMANDS = [
     ("test_accuracy", "which batch size learns as well", "epoch(…, test_accuracy=accuracy)"),
     ("loading_share", "how long it waits for data", "for batch in data_wait(loader):"),
@@ -115,7 +96,7 @@ def missing(cells: pd.DataFrame, findings: Findings) -> list[tuple[str, str]]:
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
     return [
-        (f"{question.name}: {question.title}", question.add)
-        for question in QUESTIONS
-        if question.name not in findings.answers
+        (f"{one.name}: {one.title}", NEEDED[one.name])
+        for one in QUESTIONS
+        if one.name not in findings.answers
     ]
