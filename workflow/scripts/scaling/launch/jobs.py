@@ -74,7 +74,7 @@ class Jobs:
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return the machine check that jobs of a repeat take as input, as [path] or [].
+        """Return the machine check that a repeat's jobs have as input: [path], or [] for none.
 
         Once a repeat has records, the result is fixed: Snakemake repeats jobs whose input changes.
         """

@@ -87,7 +87,10 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
 
 
 def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
-    """Return a run's status, and a sentence or None; raise UserError if a rank failed or hung."""
+    """Return the status of a run, and a sentence about anything unusual (or None).
+
+    Raise UserError if a rank failed or hung.
+    """
     lines = result.lines
     outcomes = sorted(lines["outcome"], key=lambda line: line["time"])
     if len(lines["end"]) == spec.processes:
@@ -110,7 +113,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return (status, sentence or None) of a run with all epochs, even if an instrument failed."""
+    """Return what `verdict` returns, for a run that trained all epochs."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"

@@ -54,7 +54,10 @@ class EpochRow(OfRank):
 
 
 class Energy(TypedDict):
-    """Joules of each GPU of a rank in all epochs of a role. `counts` says what they include."""
+    """Energy of each GPU of a rank in all warm-up or all measured epochs (`role`).
+
+    `counts` says what the joules include.
+    """
 
     rank: types.Whole
     role: types.Role
@@ -86,7 +89,7 @@ class Evaluation(TypedDict):
 
 
 class Memory(TypedDict):
-    """Peak bytes of each GPU, and capacity of one; on a CPU, of each process and of the host."""
+    """Peak memory and capacity in bytes: of GPUs, or on a CPU of processes and the host."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]
@@ -115,7 +118,10 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of blocks of iterations on batches in memory. `steps.IN_TURN` tells their order."""
+    """Seconds of blocks of iterations whose batches were in memory.
+
+    `instruments.steps.IN_TURN` has the order of the blocks.
+    """
 
     samples: types.Whole | None
     seconds: types.Repeats
