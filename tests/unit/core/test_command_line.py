@@ -35,7 +35,7 @@ def test_arguments_are_json_or_options():
 
 
 def test_wrong_argument_is_one_sentence():
-    with pytest.raises(UserError, match=r"rates.rate is '1': it should be a valid number"):
+    with pytest.raises(UserError, match=r"rates.rate is '1': it should be a number"):
         main(rates={"folder": "x", "rate": "1"})
     with pytest.raises(UserError, match="other is 3: "):
         main(other=3)

@@ -13,6 +13,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, mod
 from scaling.core.errors import UserError
 
 LONGEST_SHOWN, MOST_SAID = 60, 10
+EXPECTED = {
+    "string": "text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list, as [1, 2]",
+    "dict": "keys with values",
+    "model": "keys with values",
+}
+"""Words for the type of value that a key needs, by the first part of pydantic's error type."""
 T = TypeVar("T")
 
 
@@ -89,7 +99,7 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
 
 
 def sentence(error: Any, name: str = "it", above: tuple[str, ...] = ()) -> str:
-    """Return pydantic's `error` as a sentence: `grid.gpus[0] is 'x': it should be a valid integer`.
+    """Return pydantic's `error` as a sentence: `grid.gpus[0] is 'x': it should be a whole number`.
 
     `name` is the name of the whole document, and `above` the keys that lead to it.
     """
@@ -99,9 +109,15 @@ def sentence(error: Any, name: str = "it", above: tuple[str, ...] = ()) -> str:
         return f"{place} lacks {last}"
     if error["type"] == "extra_forbidden":
         return f"{place} has the unknown key {last}"
-    text = re.sub("Value error, | after validation.*| or instance of.*", "", error["msg"])
+    kind, _, how = error["type"].partition("_")
+    text = re.sub("Value error, | after validation.*", "", error["msg"])
     text = re.sub("^(Input|String|List|Value|Dictionary) should", "it should", text)
-    text = text.replace("a valid dictionary", "keys with values")
+    if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
+        text = f"it should be {EXPECTED[kind]}"
+    elif how == "pattern_mismatch":
+        text = f"it should be of the form {error['ctx']['pattern'].strip('^$')}"
+    elif error["type"] == "too_short":
+        text += ", or leave the key out for its default"
     if not error["loc"]:
         return text
     if last == "[key]":

@@ -22,6 +22,8 @@ TO_DO = "restore it, or delete it so that it is made again"
 
 closed = with_config(ConfigDict(strict=True, allow_inf_nan=False, extra="forbid"))
 """Decorator of a schema. The schema, its subclasses and nested schemas reject unknown keys."""
+opened = with_config(ConfigDict(strict=True, allow_inf_nan=False, extra="allow"))
+"""Decorator of a schema that allows unknown keys."""
 
 Row = dict[str, Any]
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]

@@ -81,6 +81,19 @@ class Model(TypedDict):
     parameters_sha256: list[str]
 
 
+@types.opened
+class Parameters(TypedDict):
+    """Parameters of a run. For a command, `recipe_options` has hashes of the files it names."""
+
+    engine: str
+    warmup_epochs: types.Whole
+    measured_epochs: types.Positive
+    recipe_options: types.Row
+    recipe_applied: types.Row | None
+    cpu_threads: types.Positive
+    command: NotRequired[str]
+
+
 class Evaluation(TypedDict):
     """Metrics on the test set after the last epoch."""
 
@@ -156,8 +169,7 @@ class Run(types.Record):
     """One sentence about a failure or a peculiarity of the run, or null."""
     dataset: types.Dataset | types.OwnData
     model: Model
-    training: types.Row
-    """`RunSpec.parameters`. For a command, `recipe_options` has hashes of the files it names."""
+    training: Parameters
     epochs: list[EpochRow]
     energy: NotRequired[list[Energy]]
     evaluation: Evaluation | None
@@ -200,7 +212,7 @@ def _consistent(record: RunRecord) -> RunRecord:
     Records of a user's command are not checked.
     """
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
-    if record["training"].get("engine") == "command":
+    if record["training"]["engine"] == "command":
         return record
     processes = len({row["rank"] for row in rows})
     places = [(row["epoch"], row["rank"]) for row in rows]
