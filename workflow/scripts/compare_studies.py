@@ -28,7 +28,6 @@ from scaling.tables.work import settle
 
 SLOWER, NOT_JUDGED = 2, 3
 """Exit statuses with `fail`: a configuration is slower, or cannot be judged."""
-JUDGED = ["slower", "unclear", "same", "faster"]
 UNTIMED = {"study", "parts", "convergence", "time_to_accuracy", "synchronization", "quantization"}
 """Configuration keys that do not affect times."""
 
@@ -85,7 +84,7 @@ def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
     """
     ends = {"slower": "ratio", "slower_low": "high", "slower_high": "low"}
     rows = table.assign(**{name: 1 / table[end].astype(float) - 1 for name, end in ends.items()})
-    rows["judged"] = rows["verdict"].isin(JUDGED)
+    rows["judged"] = rows["verdict"].isin(ratios.JUDGED)
     rows["failed"] = (rows["verdict"] == "slower") & (rows["slower"] > limit)
     common = rows[~rows["verdict"].str.startswith("only")]
     judged = len(common) and common["judged"].all()

@@ -92,16 +92,12 @@ class Judged:
         return [(name, f"{n:g}", f"{self.form.get(name, full):g}") for name, n in left.items()]
 
     @property
-    def facts(self) -> dict[str, str]:
-        """Return the folder and what the study states about itself, by heading."""
-        of, model = self.study, f"{self.study.model}, parameters not stated"
-        if of.parameters:
-            gradients = f"so {fmt.data(of.parameters[1] * 4)} of float32 gradients"
-            model = f"{of.model}, {of.parameters[1]:,.0f} parameters, {gradients}"
-        stated = {"Hardware": of.about.get("hardware"), "Units": of.about.get("units")}
-        stated["Strategy"] = ", ".join(filter(None, of.strategies))
-        known = {what: value or "not stated" for what, value in stated.items()}
-        return {"Folder": self.folder, "Model": model, **known}
+    def model(self) -> str:
+        """Return the model with its number of parameters, and the bytes of their gradients."""
+        if not (parameters := self.study.parameters):
+            return f"{self.study.model}, parameters not stated"
+        gradients = f"so {fmt.data(parameters[1] * 4)} of float32 gradients"
+        return f"{self.study.model}, {parameters[1]:,.0f} parameters, {gradients}"
 
     @property
     def lines(self) -> list[str]:

@@ -17,7 +17,8 @@ UNLIKE = "no ratio: one GPU ran with"
 """Beginning of the note on a row whose baseline, on one GPU, ran with other options."""
 OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
 NO_PAIR = "no ratio: no two runs of one seed and repeat"
-VERDICTS = ["slower", "unclear", "same", "faster", "no ratio", "only in A", "only in B"]
+JUDGED = ["slower", "unclear", "same", "faster"]
+VERDICTS = [*JUDGED, "no ratio", "only in A", "only in B"]
 
 
 def speedup(tables: StudyTables) -> pd.DataFrame:
