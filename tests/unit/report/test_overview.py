@@ -83,7 +83,7 @@ def test_factor_from_the_lab_is_of_machines_that_ran_both(flagship):
     found = planning.from_the_lab(flagship)
     assert sorted(found["factor"]) == pytest.approx(sorted(factors), rel=0.02)
     card = overview.cards(flagship, of_page.of_study(flagship))[0]
-    assert card.headline == f"{min(factors):.1f} to {max(factors):.1f}× as fast"
+    assert card.headline == f"{min(factors):.1f}–{max(factors):.1f}× as fast"
 
 
 def test_saved_seconds_are_split_by_cause():

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from scaling.claims.claim import batch, label, nearest
+from scaling.claims.claim import batch, label, nearest, span
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
@@ -98,11 +98,6 @@ def _named(row: Any) -> Markup:
     return fill('<a href="#{}">{}</a>', cell_id(row), Figure(label(row), of_cell(row)))
 
 
-def _factor(values: pd.Series) -> str:
-    ends = dict.fromkeys(fmt.significant(end, 2) for end in (values.min(), values.max()))
-    return f"{' to '.join(ends)}×"
-
-
 def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return [a card] on how much faster the fastest recipe is than recipe `LAB`, or []."""
     found = from_the_lab(study)
@@ -118,11 +113,9 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         if len(found) == 1:
             machines = f"1 machine, {scope(pair['runs'].min(), 1, unknown=True)}"
         text = fill("{} images per step, {}.", REFERENCE_BATCH, machines)
-        if found["training"].notna().all():
-            text += fill(" Without data loading: {}.", _factor(found["training"]))
         text += _saved(pair.set_index("recipe"), row.recipe)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
-        factor = _factor(found["factor"])
+        factor = span(found["factor"], lambda ratio: f"{fmt.significant(ratio, 2)}×")
         result = fill("On one GPU {} trains {} as fast as the lab’s way.", row.recipe, factor)
         made.append(Card("lab", title, fill("{} as fast", factor), text, bars, result))
     return made
