@@ -1,4 +1,4 @@
-"""Registry of the figures; names and colours of configurations. Does not import Matplotlib."""
+"""List the figures, and names and colours of configurations, without importing Matplotlib."""
 
 FIGURES = {
     "epoch_time": ["timing"],

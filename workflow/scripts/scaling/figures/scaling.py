@@ -1,7 +1,7 @@
-"""All figures of a study: times, communication, bandwidth, accuracy, int8.
+"""Draw the figures of a study.
 
-Each function returns None if a study has nothing to show. Figures that compare numbers of GPUs are
-left out on a CPU, whose processes share cores.
+A function returns None if the study has nothing to show. Functions that compare numbers of GPUs
+also return None for a study on a CPU, where processes share cores.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ ROW, GAP, BETWEEN = 74, 62, 30
 
 
 def draw_epoch_time(study: StudyTables) -> Figure | None:
-    """Draw epoch time over batch size on the fewest GPUs, and training time if it differs."""
+    """Draw epoch time over batch size on the fewest GPUs, and training time where it differs."""
     fewest = study.timing["gpus"] == study.timing["gpus"].min()
     known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:
@@ -75,7 +75,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 
 def exchange(study: StudyTables) -> pd.DataFrame:
-    """Return communication.csv with a column `exchange_seconds`: the delay, or exposed messages."""
+    """Return communication.csv with `exchange_seconds`: the delay, or else exposed messages."""
     known = study.communication
     for end in ENDS:
         alone = known[f"exposed_seconds{end}"].where(known["delay_seconds"].isna())
@@ -124,7 +124,7 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
 
 
 def draw_remedies(study: StudyTables) -> Figure | None:
-    """Draw test accuracy over the global batch; the first and the best techniques have colours."""
+    """Draw test accuracy over the global batch. The first and the best techniques have colours."""
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
         return None
@@ -171,7 +171,7 @@ def draw_learning(study: StudyTables) -> Figure | None:
 
 
 def draw_quantization_histograms(study: StudyTables) -> Figure | None:
-    """Draw histograms: a row of panels per layer, a column per quantity, a logarithmic y axis."""
+    """Draw histograms in panels, with a row for each layer and a column for each quantity."""
     table = study.quantization_histograms
     layers = table["layer"].unique()
     if not len(layers):
@@ -221,7 +221,7 @@ def _power(share: float, _: object) -> str:
 
 
 def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.DataFrame:
-    """Return rows with a value in `column`, sorted by `over`; none if all have the same `over`."""
+    """Return the rows with a value in `column`, sorted by `over`; none if `over` is constant."""
     known = table[table[column].notna()].sort_values(over, kind="stable")
     return known if known[over].nunique() > 1 else known.iloc[:0]
 
@@ -235,7 +235,7 @@ def _in_percent(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_look(study: StudyTables, table: pd.DataFrame) -> Sequence[tuple[Look, pd.DataFrame]]:
-    """Return (look, rows) for each recipe and strategy in `table`."""
+    """Return (look, rows) of each recipe and strategy in `table`."""
     looks = style.looks(study)
     groups: Any = table.groupby(["recipe", "strategy"], sort=False)
     return [(looks[name], rows) for name, rows in groups]

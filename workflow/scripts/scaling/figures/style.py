@@ -1,4 +1,4 @@
-"""Common style of all figures: colours, panels as wide as a phone, labelled lines, axes."""
+"""Draw panels, lines, labels and axes in the common style of all figures."""
 
 import io
 import math
@@ -39,7 +39,7 @@ EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 _IDS = re.compile(
     r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
 )
-"""Matches ids in SVG that nothing refers to. They would occur twice on a page with two figures."""
+"""Matches unused ids in an SVG. On a page with two figures, each would occur twice."""
 
 
 class Look(NamedTuple):
@@ -52,7 +52,7 @@ class Look(NamedTuple):
 
 
 def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path: Path) -> None:
-    """Write a study's figure as SVG in the page's colours; `EMPTY` if there is no data."""
+    """Write a study's figure as SVG in the page's colours, or `EMPTY` if there is no data."""
     drawn = io.StringIO(EMPTY)
     with matplotlib.rc_context({"svg.hashsalt": path.stem}, fname=STYLE):
         if (figure := draw(study)) is not None:
@@ -66,7 +66,7 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 
 
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
-    """Return the look of each recipe and strategy of a study; markers on one GPU are hollow."""
+    """Return the look of each recipe and strategy of a study. Markers on one GPU are hollow."""
     ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
     names = ran.drop_duplicates().itertuples(index=False, name=None)
     return {
@@ -76,7 +76,7 @@ def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
 
 
 def panel(title: str, x: str) -> tuple[Figure, Axes]:
-    """Return a figure and its axes; `x` is the label of the x axis."""
+    """Return a figure and its axes. `x` is the label of the x axis."""
     high = TOP + HEIGHT + BOTTOM
     figure = Figure(figsize=(WIDTH / PIXELS, high / PIXELS))
     place = (LEFT / WIDTH, BOTTOM / high, 1 - (LEFT + 8) / WIDTH, HEIGHT / high)
@@ -97,8 +97,8 @@ def lines(
 ) -> None:
     """Draw a line of `column` over `x` for each (look, rows), with error bars and a label.
 
-    Bars reach from columns `…_low` to `…_high`. They extend the y axis by half of its range at
-    most, and are cut at its ends. The axis includes `top`.
+    An error bar goes from column `…_low` to `…_high`. Error bars extend the y axis by at most half
+    of its range, and are cut at its ends. The axis includes `top`.
     """
     drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
     values, notes = list[pd.DataFrame](), set[str]()
@@ -138,7 +138,7 @@ def note(axes: Axes, *texts: str) -> None:
 
 
 def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> None:
-    """Fit the y axis to the values and `least`; bars extend it by half the range at most."""
+    """Fit the y axis to the values and `least`. Error bars extend it by at most half the range."""
     value, low, high = values[["value", "low", "high"]].to_numpy(float).T
     if log:
         value, low, high = (np.log(np.maximum(one, 1e-12)) for one in (value, low, high))
@@ -187,7 +187,7 @@ def guide(axes: Axes, value: float, text: str) -> None:
 
 
 def size_axis(axes: Axes, sizes: Iterable[float], ticks: Mapping[float, str] | None = None) -> None:
-    """Make the x axis logarithmic over `sizes`; ticks whose labels do not fit are left out."""
+    """Make the x axis logarithmic over `sizes`, without ticks whose labels would overlap."""
     known = sorted({*sizes})
     axes.set(xscale="log", xlim=(known[0] / 1.35, known[-1] * 1.35))
     names = ticks or {size: f"{size:g}" for size in known}

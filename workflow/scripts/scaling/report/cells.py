@@ -1,4 +1,4 @@
-"""The configurations of a study ("cells"): a table with a row for each, and a page for each."""
+"""Tables and pages of a study's configurations."""
 
 import base64
 import gzip
@@ -29,10 +29,11 @@ FACTS = (
 
 
 def of_study(tables: StudyTables) -> pd.DataFrame:
-    """Return one row per configuration, with columns of all tables.
+    """Return a row for each configuration, with columns of all tables.
 
-    `other_seconds` is the start-up without compilation, if every row has such a run, or else that
-    of first runs, which compile. `unsettled` is whether epoch times still changed at the end.
+    `other_seconds` is the start-up time without compilation. If a configuration has no such time,
+    the column has the times of first runs, which compile. `unsettled` says whether epoch times
+    still changed at the end of the runs.
     """
     found = tables.timing
     parts = [tables.utilization, tables.speedup, tables.costs, tables.provenance]
@@ -50,9 +51,10 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 
 
 def fastest(cells: pd.DataFrame) -> Any | None:
-    """Return the row with the shortest epoch; for commands that print samples, the highest rate.
+    """Return the row with the shortest epoch time, or None if no row has a time.
 
-    Whole runs that took less than `IMPORTS_SECONDS` are left out. None if no row is left.
+    For commands that print samples, return the row with the most samples per second. Whole runs
+    that took less than `IMPORTS_SECONDS` are left out.
     """
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
@@ -65,7 +67,7 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return whether each row is as accurate as its recipe's reference and the best reference."""
+    """Return whether each row is as accurate as the references of its recipe and of all recipes."""
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
     of_recipe = reached.groupby(cells["recipe"]).transform("max")
@@ -73,7 +75,7 @@ def learned(cells: pd.DataFrame) -> pd.Series:
 
 
 def by_status(cells: pd.DataFrame) -> str:
-    """Return the numbers of configurations by status, as text: `3 ok, 2 out of memory`."""
+    """Return how many configurations have each status, as text: `3 ok, 2 out of memory`."""
     counts = cells["status"].value_counts(sort=False)
     return ", ".join(f"{count} {fmt.words(status)}" for status, count in counts.items())
 
@@ -96,7 +98,7 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
 
 
 def _page(row: Any, facts: str, numbers: Iterable[Any], runs: Path, logs: Path) -> dict[str, Any]:
-    """Return the contents of a configuration's page; `numbers` are (seed, repeat) of its runs."""
+    """Return the contents of a configuration's page. `numbers` has (seed, repeat) of each run."""
     own = [Cell(*(getattr(row, key) for key in CELL_KEYS), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     paths = [cell.record_path(runs) for cell in own if not cell.repeat]

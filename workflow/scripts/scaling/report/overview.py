@@ -1,4 +1,4 @@
-"""The first screen of the report: main results, their noise, and what to do."""
+"""Make the first screen of the report: main results, their noise, and a recommendation."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ SAVED = {
     "idle GPU": ["idle_besides_share"],
     "kernel time": ["utilization", "slower_share"],
 }
-"""Shares of an epoch on one GPU by their names in the sentence on what a recipe saves."""
+"""Names in the sentence on saved time, with the columns of utilization.csv that each one sums."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -45,9 +45,9 @@ LEARNED = Markup("Q5 to Q7 and Part B do not depend on speed, and hold here. ")
 
 
 class Card(NamedTuple):
-    """A card at the top of the page; each of `bars` is (name, length, text).
+    """A card at the top of the page.
 
-    `result` is the card's sentence in the page's first paragraph.
+    Each of `bars` is (name, length, text). The page's first paragraph has the sentence `result`.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class Card(NamedTuple):
 
 
 def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Markup:
-    """Return the main results in bold, and a sentence that explains them; "" without results."""
+    """Return the main results in bold, or "" if there are none."""
     if on_cpu(study.provenance):
         return CPU.format(LEARNED if len(study.sampler) and len(study.quantization) else "")
     found = [card.result for card in cards if card.result]
@@ -70,7 +70,7 @@ def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Mark
 
 
 def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return the cards for which a study has data; [] if nothing was timed on a GPU."""
+    """Return the cards for which a study has data, or [] if nothing was timed on a GPU."""
     if fastest(cells) is None or on_cpu(study.provenance):
         return []
     first = [*_from_the_lab(study, cells), *_throughput(cells), *_more_gpus(cells)]
@@ -99,7 +99,7 @@ def _named(row: Any) -> Markup:
 
 
 def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on how much faster the fastest recipe is than recipe `LAB`, or []."""
+    """Return [a card] that compares the fastest recipe with the recipe `LAB`, or []."""
     found = from_the_lab(study)
     made = []
     for row in rows_of(found.head(1)):
@@ -134,7 +134,7 @@ def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
 
 
 def _throughput(cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on a command's samples per second; [] for built-in recipes."""
+    """Return [a card] on a command's samples per second, or [] for built-in recipes."""
     best = fastest(cells)
     if best is None or not best.unit or pd.isna(best.images_per_second):
         return []
@@ -179,7 +179,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
 
 
 def _how_sure(study: StudyTables) -> Card:
-    """Return a card on noise: a run's deviation, and the smallest significant difference."""
+    """Return a card with the standard deviation of a run and the smallest difference it reveals."""
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     if not found:
         why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."
@@ -195,7 +195,7 @@ def _how_sure(study: StudyTables) -> Card:
 
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on the recommended row and its bottleneck, or the fastest row's; or []."""
+    """Return [a card] on the recommended row, or on the bottleneck of the fastest row; or []."""
     best: Any = recommended(study, cells)
     head = fill("Train {}", _named(best)) if best else Markup("")
     if hasattr(best, "target_accuracy"):

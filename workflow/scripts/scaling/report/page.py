@@ -14,7 +14,7 @@ REPORT = Path(__file__).parents[4] / "report"
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return the HTML of `template`, filled with `values`; text in `values` is escaped."""
+    """Return the HTML of `template`, filled with `values`. Text in `values` is escaped."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, REPORT]),
         autoescape=True,
@@ -27,7 +27,7 @@ def render(template: Path, **values: Any) -> str:
 
 
 def inline_svg(path: Path) -> Markup:
-    """Return the SVG at `path` as HTML; "" for an empty SVG."""
+    """Return the SVG at `path` as HTML, or "" if the SVG is empty."""
     source = files.read_text(path)
     return Markup(source[source.index("<svg") :] if "<g" in source else "")
 

@@ -1,4 +1,4 @@
-"""Recommendations: which configuration to run, and how many GPUs are worth their cost."""
+"""Recommend a configuration, and compare numbers of GPUs by time and cost."""
 
 import math
 from typing import Any
@@ -16,11 +16,11 @@ ENDS = ("", "_low", "_high")
 
 
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
-    """Return the row to recommend; None on a CPU, or if there is none.
+    """Return the recommended row, or None on a CPU or if no row qualifies.
 
-    This is the time-to-accuracy training with the shortest whole run, of those with 2 or more seeds
-    that all reached the accuracy. Otherwise it is the fastest row for which `learned` is true, if
-    possible of rows with several seeds.
+    The first choice is the time-to-accuracy training with the shortest whole run. It must have 2
+    or more seeds, which all reached the accuracy. The second choice is the fastest row for which
+    `learned` is true; rows with several seeds come first.
     """
     if on_cpu(study.provenance):
         return None
@@ -36,7 +36,7 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return the time-to-accuracy trainings, with seconds and joules of an epoch.
 
-    Column `break_even` compares a whole run with that on the fewest GPUs.
+    `break_even` compares each training with the training on the fewest GPUs.
     """
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
@@ -54,9 +54,9 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 
 
 def break_even(one: Any, many: Any) -> float:
-    """Return the fewest epochs for which row `many` ends before row `one`; NaN if it never does.
+    """Return the fewest epochs with which row `many` ends before row `one`; NaN if there are none.
 
-    The time of a run is the time of its epochs plus `other_seconds`, such as start-up.
+    A training takes the time of its epochs plus `other_seconds`, such as start-up.
     """
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.other_seconds - one.other_seconds
@@ -65,7 +65,7 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def pays_from(cells: pd.DataFrame, best: Any) -> float:
-    """Return the fewest epochs for which `best` ends before every row that has longer epochs."""
+    """Return the fewest epochs with which `best` ends before all rows with longer epochs."""
     lengths = [break_even(row, best) for row in rows_of(cells[cells["status"] == "ok"])]
     return max((length for length in lengths if length >= 1), default=math.nan)
 
@@ -89,9 +89,10 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return rows that compare numbers of GPUs, by recipe and strategy; then `trainings`.
 
-    The reference is one GPU at the b nearest to 128. Rows with this b show weak scaling; rows with
-    this global batch show strong scaling, and have `break_even`. If the last recipe is faster on
-    the most GPUs, a row (`guess`) has twice as many GPUs, at equal efficiency and cost.
+    The reference is one GPU with the b nearest to 128. Rows with the same b show weak scaling. Rows
+    with the same global batch show strong scaling and have a `break_even`. If the last recipe is
+    faster on the most GPUs, a row with `guess` extrapolates to twice as many GPUs, at the same
+    efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)

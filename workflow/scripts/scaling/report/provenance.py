@@ -1,4 +1,4 @@
-"""The head of the report: what was run, and on which machines."""
+"""Describe what was run, on which machines, and by which version."""
 
 import re
 from typing import Any
@@ -48,21 +48,21 @@ def recipes(study: StudyTables) -> list[tuple[str, str]]:
 
 
 def machine(runs: pd.DataFrame) -> str:
-    """Return number and name of the devices: `2 × NVIDIA H200`; "" if no run recorded a device."""
+    """Return number and name of the devices, `2 × NVIDIA H200`, or "" if they are unknown."""
     names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
     device = "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
     return f"{runs['gpus'].max()} × {device}" if device else ""
 
 
 def unfit(findings: pd.DataFrame) -> str:
-    """Return the first finding of the machine check and the number of further ones; "" if none."""
+    """Return the first finding of the machine check and how many more there are, or ""."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     places = (findings["host"] + " " + findings["gpu"].str[:12]).str.strip()
     return "".join((places + ": " + findings["message"] + ".")[:1]) + more
 
 
 def dataset(study: StudyTables) -> str:
-    """Return `CIFAR-10` or the source's name, with the images' side if it is not 32 pixels."""
+    """Return the dataset's name. Images that are not 32 pixels wide add their size."""
     of = study.manifest
     if of["source"] == "own":
         return "own data"
@@ -72,7 +72,7 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, cells: pd.DataFrame) -> str:
-    """Return a line with numbers of configurations by status, seeds, the date and the commit."""
+    """Return a line: configurations by status, number of seeds, date and commits."""
     if (cells["status"] == "missing").all():
         return "no timed runs"
     started = min(_values(recorded(study), "started"), default="")
@@ -87,7 +87,7 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def age(runs: pd.DataFrame) -> list[str]:
-    """Return [text] on which measuring code changed since the runs; [] if no run has a commit."""
+    """Return [text] that names measuring code changed since the runs, or [] without a commit."""
     if not any(_values(runs, "commit")):
         return []
     changed = set[str]()
@@ -107,7 +107,7 @@ def age(runs: pd.DataFrame) -> list[str]:
 
 
 def facts(study: StudyTables) -> dict[str, str]:
-    """Return texts by name: dataset, model, training, commit, and one line per machine."""
+    """Return named texts: dataset, model, training, commit, and a line for each machine."""
     of, runs, found = study.manifest, recorded(study), dict[str, str]()
     if of["source"] != "own":
         found["Dataset"] = (
@@ -129,7 +129,7 @@ def facts(study: StudyTables) -> dict[str, str]:
 
 
 def run_facts(runs: pd.DataFrame) -> dict[str, str]:
-    """Return texts on model, training, machine and software of recorded runs, by name."""
+    """Return named texts on model, training, machine and software of recorded runs."""
     names = ("Model", "Training", "CPU", "Hosts")
     found = {name: "; ".join(_values(runs, name.lower())) for name in names}
     found["Model"] = found["Model"].partition("; ")[0]

@@ -1,4 +1,4 @@
-"""The quantities on a study's page: heading and format of each, in tables and in text."""
+"""Define heading and format of each quantity on a study's page."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from scaling.report.table import QUANTITIES, Column, OfRow, cell_id
 
 
 def define(**columns: Column) -> None:
-    """Add `columns` to `QUANTITIES`; their names must be new."""
+    """Add `columns` to `QUANTITIES`. Their names must be new."""
     assert QUANTITIES.keys().isdisjoint(columns), columns
     for name, column in columns.items():
         QUANTITIES[name] = replace(column, name=column.name or name, quantity=name)
@@ -26,26 +26,26 @@ def on(row: Any) -> str:
 
 
 def below(row: Any) -> str:
-    """Return seconds of communication as text: `<0.1` if their interval is from below 0 to 0.1."""
+    """Return seconds of communication as text, or `<0.1` if the interval is from below 0 to 0.1."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return f"<{significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 
 
 def ends(row: Any) -> str:
-    """Return the interval of communication (s) as text; "" if it starts below 0 or is unknown."""
+    """Return the interval of communication (s), or "" if it is unknown or starts below 0."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return span(low, high, digits=2) if low >= 0 else ""
 
 
 def compiling(row: Any) -> str:
-    """Return whether the start-up compiles, or the time (s) of one that does; "" if unknown."""
+    """Return "compiles", or else the time (s) of a start-up that compiles; "" if it is unknown."""
     first = row.startup_cold_seconds
     unless = "compiles" if first == row.other_seconds else f"compiling: {significant(first)}"
     return "" if pd.isna(first) or pd.isna(row.other_seconds) else unless
 
 
 def scaled(factor: float) -> Callable[[float], str]:
-    """Return a function that formats `factor` · value with three significant digits."""
+    """Return a function that formats `factor` · value with 3 significant digits."""
     return lambda value: significant(factor * value)
 
 

@@ -1,4 +1,4 @@
-"""Tables of a page, which a `View` makes from a data frame, and the quantities they print."""
+"""Make the tables of a page from data frames."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,9 +23,10 @@ OfFrame = Callable[[pd.DataFrame], Markup | str]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed value with HTML attributes and, in a table, a second line, flags and a link.
+    """A printed value with its HTML attributes.
 
-    `more` are values below it in the same cell.
+    In a table, it may have a second line (`detail`), flags and a link. The same cell shows the
+    values `more` below it.
     """
 
     text: str
@@ -43,12 +44,12 @@ class Figure:
 
 
 def fill(pattern: str, *values: object) -> Markup:
-    """Return `pattern` as HTML, with `values` (figures, or texts to escape) in its braces."""
+    """Return `pattern` as HTML, with `values` in its braces. Strings are escaped."""
     return Markup(pattern).format(*(printable(v) if type(v) is str else v for v in values))
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return `text` as a `Figure`; if `value` is a number, with its configuration and quantity."""
+    """Return `text` as a `Figure`. A number's attributes name its configuration and quantity."""
     if isinstance(value, bool) or not isinstance(value, Real) or not place(row):
         return Figure(text)
     attributes = Markup('{} data-quantity="{}" data-value="{:.5g}"')
@@ -61,13 +62,13 @@ def of_cell(row: Any) -> Markup:
 
 
 def cell_id(row: Any) -> str:
-    """Return an HTML id: `cell-tuned-ddp-2-512`, or `training-…` of a time-to-accuracy training."""
+    """Return an HTML id, `cell-tuned-ddp-2-512`; for time-to-accuracy trainings, `training-…`."""
     kind = "training" if hasattr(row, "target_accuracy") else "cell"
     return "-".join([kind, *place(row).values()])
 
 
 def place(row: Any) -> dict[str, str]:
-    """Return recipe, strategy, GPUs and batch size of a row as text; missing keys are left out."""
+    """Return recipe, strategy, GPUs and batch size of a row as text. Missing keys are left out."""
     known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
     values = {key: getattr(row, key) for key in known}
     texts = {key: own if key in CELL_KEYS[:2] else f"{own:g}" for key, own in values.items()}
@@ -78,7 +79,8 @@ def place(row: Any) -> dict[str, str]:
 class Column:
     """A column of a table. `write` formats the value `name` of a row, and its interval below it.
 
-    If `text` is given, it formats the row, without interval. `detail` adds to the second line.
+    If `text` is given, it formats the row instead, without interval. `detail` returns further text
+    for the second line.
     """
 
     head: str
@@ -91,7 +93,7 @@ class Column:
     link: OfRow = lambda row: ""
 
     def cell(self, row: Any) -> Figure:
-        """Return the printed value of `row`, or else its status, or a dash if the status is ok."""
+        """Return the printed value of `row`. Without a value, return its status or a dash."""
         value, text = getattr(row, self.name), ""
         if value != "" and pd.notna(value):
             text = self.text(row) if self.text else self.write(value)
@@ -123,25 +125,26 @@ class Column:
 
 GAP = Figure(EMPTY)
 QUANTITIES: dict[str, Column] = {}
-"""Maps each quantity to the `Column` that prints it. `Column.name` is the data frame's column."""
+"""Maps each quantity to the `Column` that prints it."""
 
 
 def named(names: str) -> list[Column]:
-    """Return a column for each of `names`: that in `QUANTITIES`, or else one headed by the name."""
+    """Return the columns `names` of `QUANTITIES`. Unknown names become plain columns."""
     return [QUANTITIES.get(one, Column(fmt.words(one), name=one)) for one in names.split()]
 
 
 def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
-    """Return a row's quantity for a sentence, formatted by `write` or else as in tables."""
+    """Return a row's quantity, formatted by `write` or, if this is None, as in tables."""
     (column,) = named(quantity)
     return replace(column, write=write or column.write).cell(row)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with headings `columns`. The first `keys` cells of a row are headings, too.
+    """A table with the headings `columns`. The first `keys` cells of a row are headings, too.
 
-    If all other cells hold the same quantities, `parts` are their names, from top to bottom.
+    `parts` names the quantities in each other cell, from top to bottom; it is empty if columns hold
+    different quantities.
     """
 
     name: str
@@ -163,9 +166,9 @@ class Table:
 class View:
     """A table of the quantities `keys` and `columns`, made from the data frame that `rows` returns.
 
-    If `across` names a column of the frame, each of its values becomes a column with the heading
-    `heading(value)`. Its cells have the quantities `columns` below one another, and rows with equal
-    keys are merged.
+    If `across` names a column of the frame, each of its values becomes a column of the table, with
+    the heading `heading(value)`. Each cell then has all quantities `columns`, one below another.
+    Rows with equal keys are merged.
     """
 
     name: str
@@ -178,7 +181,7 @@ class View:
     note: OfFrame = lambda frame: ""
 
     def make(self, *given: Any) -> Table | None:
-        """Return the table of `rows(*given)`, without empty rows and columns; None if empty."""
+        """Return the table of `rows(*given)`, or None if it is empty. Empty rows are left out."""
         frame, keys, columns = self.rows(*given), named(self.keys), named(self.columns)
         texts = frame.select_dtypes(["object", "string"]).astype(object)
         rows = list(rows_of(frame.assign(**texts.where(texts.notna(), ""))))

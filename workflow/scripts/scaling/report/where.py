@@ -1,4 +1,4 @@
-"""Where time goes: parts of epochs as bars, and one step over time."""
+"""Draw the parts of epochs as bars, and the kernels of one step over time."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ from scaling.tables.schema import rows_of
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
 ENLARGED = 3
-"""A recipe's bars are enlarged if the longest of all epochs is this many times its longest."""
+"""A recipe's bars are enlarged if its epochs are this many times shorter than the longest one."""
 COMPUTING, IDLE, MESSAGES = 2, 3, 4
 COMMUNICATION = ("nccl", "memcpy ptop")
 
@@ -52,7 +52,7 @@ class Group(NamedTuple):
 
 
 def epochs(cells: pd.DataFrame) -> list[Group]:
-    """Return bars of epochs with known parts, on one scale; much faster recipes are enlarged."""
+    """Return bars of epochs with known parts. Bars of much faster recipes are enlarged."""
     known = cells[["utilization", "idle_share", "loading_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe", sort=False)["epoch_seconds"].max()
@@ -70,7 +70,7 @@ def epochs(cells: pd.DataFrame) -> list[Group]:
 
 
 def _epoch(row: Any, scale: float) -> Bar:
-    """Return the bar of one row's epoch; `scale` is the width of one second in %."""
+    """Return the bar of one row's epoch. `scale` is the width of one second in %."""
     parts = []
     for kind, name in enumerate(PARTS, 1):
         share = max(0.0, np.nan_to_num(getattr(row, name)))
@@ -83,7 +83,7 @@ def _epoch(row: Any, scale: float) -> Bar:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return bars of a traced step for each recipe and strategy: most GPUs, b nearest to 128."""
+    """Return bars of a traced step of each recipe and strategy, on most GPUs, with b near 128."""
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     for row in rows_of(nearest(cells).sort_values("gpus", ascending=False, kind="stable")):
         name = configuration(row.recipe, row.strategy)

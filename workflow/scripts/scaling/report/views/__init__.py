@@ -1,4 +1,4 @@
-"""Sections of a study's page: each question of the lab with its answer, claims and tables."""
+"""Collect answer, claims and tables of each question of the lab."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -38,9 +38,9 @@ TERMS = [
     ("ddp", "DistributedDataParallel: one process for each GPU"),
     ("dp", "DataParallel: one process for all GPUs"),
     ("configuration", "a recipe, a strategy, a number of GPUs and a batch size"),
-    ("run", "one execution of a configuration, of one seed and repeat"),
+    ("run", "one execution of a configuration; seed and number of the repeat tell runs apart"),
     ("training time", "seconds of an epoch on batches that are in memory already"),
-    ("not settled", "of a configuration whose epoch times still changed at the end"),
+    ("not settled", "epoch times still changed at the end of the runs"),
     ("weak scaling", "each GPU keeps its batch, so the global batch grows with the GPUs"),
     ("strong scaling", "the GPUs share one global batch"),
     ("communication", "training time with the gradient exchange minus that without it"),
@@ -68,13 +68,13 @@ NEEDED = {
     "Q4": f"{GPUS}, or larger grid.batch_sizes; convergence.recipes",
     **{"Q5": SEEDS, "Q6": f"{SEEDS}, and {GPUS}", "Q7": SEEDS, "B": "quantization.seeds"},
 }
-"""What to set in a study so that it answers a question."""
+"""Settings with which a study answers each question."""
 OF_COMMANDS = [
     ("test_accuracy", "which batch size learns as well", "epoch(…, test_accuracy=accuracy)"),
     ("loading_share", "how long it waits for data", "for batch in data_wait(loader):"),
     ("slower_share", "kernels and messages", "a recipe without command"),
 ]
-"""What a command may not report: column, meaning, and the code that reports it."""
+"""Values that a command may lack: column, meaning, and the code that reports the value."""
 
 
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
 
 
 def missing(cells: pd.DataFrame, findings: Findings) -> list[tuple[str, str]]:
-    """Return pairs: what a study did not measure, and the setting or code that measures it."""
+    """Return pairs of what a study did not measure and the setting or code that measures it."""
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
     return [

@@ -68,7 +68,7 @@ define(
 
 
 def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per number of GPUs and set_epoch, with ranges over ranks, seeds and epochs."""
+    """Return a row for each number of GPUs, with and without set_epoch, with ranges over runs."""
     keys = ["gpus", "set_epoch"]
     of_ranks = study.sampler.groupby([*keys, "seed", "rank"])
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
@@ -78,7 +78,7 @@ def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return numbers and bytes of messages in the last recorded DDP step, by content."""
+    """Return number and bytes of the messages of the last recorded DDP step, by content."""
     known = study.collectives[study.collectives["way"] == "ddp"]
     last = known[known["step"] == known["step"].max()]
     groups = last.groupby(["phase", "kind", "content"], sort=False)
@@ -87,7 +87,7 @@ def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per buffer mode: whether ranks have equal parameters, and drift of variances."""
+    """Return whether ranks have equal parameters, and how far variances differ, by buffer mode."""
     modes = study.buffers.groupby("buffers", sort=False)
     found = modes[["variance_drift_mean", "variance_drift_max"]].max()
     equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})

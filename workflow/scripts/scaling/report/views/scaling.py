@@ -1,4 +1,4 @@
-"""Tables of the page: scaling and accuracy (Q1 to Q4), peak rates of the machine, warnings."""
+"""Tables on scaling and accuracy (Q1 to Q4), peak rates of the machine, and warnings."""
 
 from operator import attrgetter
 
@@ -47,9 +47,9 @@ def noted(cells: pd.DataFrame) -> Markup:
 
 
 def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the `rows` with a b that ran on the fewest GPUs; none if `column` has no value.
+    """Return the rows whose b also ran on the fewest GPUs, or none if `column` has no value.
 
-    Speedups of one GPU are left out: they are 1.
+    Speedups of one GPU, which are 1, become NaN.
     """
     fewest = cells["gpus"] == cells["gpus"].min()
     known = rows["batch_size"].isin(cells.loc[fewest, "batch_size"]) & bool(
@@ -60,7 +60,7 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 2: a sum for the longest delay, and other times of messages."""
+    """Return the note of Table 2: the sum of one configuration, and times of its messages."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
         names = ("training_seconds", "computing_seconds")
         other = "; of DataParallel, the time in which only messages run"
@@ -76,9 +76,8 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
         if pd.notna(row.waiting_share):
             text += fill(
                 " In a trace, messages alone take {} of the epoch, and waits for the slower rank"
-                " {}. Communication has more than these messages (copies into buckets, kernels"
-                " that messages slow down) and not these waits: that rank is as slow without"
-                " exchange.",
+                " {}. Communication also has copies into buckets, and kernels that messages slow"
+                " down, but not these waits: the slower rank is as slow without exchange.",
                 *(printed(row, name) for name in ("exposed_share", "waiting_share")),
             )
         return text
@@ -86,19 +85,19 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
 
 
 RULES = {
-    "speedup": "Speedup: weak scaling, of the same b.",
-    "fixed_global_batch_speedup": "Strong speedup: of the same global batch.",
+    "speedup": "Speedup: weak scaling (same b).",
+    "fixed_global_batch_speedup": "Strong speedup: same global batch.",
     "break_even": "“Pays from”: the shortest training that these GPUs finish before one GPU with "
     "the same global batch, start-up included.",
-    "startup_cold_seconds": "A start-up that compiles is of a recipe’s first run on a machine.",
-    "run_seconds": "In a training to an accuracy, start-up is the whole run but its epochs.",
+    "startup_cold_seconds": "“Compiles”: the start-up of a recipe’s first run on a machine.",
+    "run_seconds": "In a training to an accuracy, start-up is the whole run minus its epochs.",
     "guess": "Extrapolated rows have twice the measured GPUs at the same efficiency and cost.",
 }
-"""Notes of table `how_many_gpus`: how each column is compared or extrapolated."""
+"""Notes of table `how-many-gpus` by the column that they explain."""
 
 
 def rules(rows: pd.DataFrame) -> str:
-    """Return the notes on columns with a value."""
+    """Return the notes on columns that have a value."""
     known = (name for name in RULES if rows[name].replace(False, None).notna().any())
     return " ".join(map(RULES.__getitem__, known))
 
@@ -120,7 +119,7 @@ def rate(cells: pd.DataFrame) -> Markup | str:
 
 
 def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return communication.csv with seconds of the exchange (delay or exposed) and of computing."""
+    """Return communication.csv with seconds of the exchange and of computing."""
     found = exchange(study).merge(study.utilization[[*CELL_KEYS, *MESSAGES]], "left", CELL_KEYS)
     found = in_grid(found, cells, "exchange_seconds")
     rest = found["training_seconds"] - found["exchange_seconds"]
@@ -128,7 +127,7 @@ def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.Dat
 
 
 def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of the reference and the largest global batch, of recipe `LAB` or else of all."""
+    """Return the rows of the reference and the largest global batch, of recipe `LAB` or of all."""
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
