@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from examples.small_trainings import measure
-from scaling.tables.ranks_int8 import buffers, collectives
+from scaling.tables.ranks_int8 import buffers
 
 pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 
@@ -16,28 +16,33 @@ def document(images, tmp_path_factory):
 
 
 def settled(document, way):
-    table = collectives([document])
-    return table[(table["way"] == way) & (table["step"] == 3)]
+    """Return the messages of step 3."""
+    (messages,) = (one["messages"] for one in document["steps"] if one["way"] == way)
+    return [message for message in messages if message["step"] == 3]
 
 
-def carried(rows, content):
-    return rows[rows["content"] == content]["bytes"].tolist()
+def sizes(messages, phase, kind):
+    return [one["bytes"] for one in messages if (one["phase"], one["kind"]) == (phase, kind)]
 
 
 def test_sync_batch_norm_messages_of_all_20_layers(document):
-    rows = settled(document, "ddp, SyncBatchNorm")
-    statistics = rows[rows["content"] == "batch statistics"]
-    assert statistics["phase"].value_counts().to_dict() == {"forward": 20, "backward": 20}
-    assert sum(carried(rows, "gradients")) == document["model"]["parameter_bytes"]
+    messages, model = settled(document, "ddp, SyncBatchNorm"), document["model"]
+    reduced = sizes(messages, "backward", "all_reduce")
+    # Two float32 values a channel
+    statistics = [size for size in reduced if size <= model["widest_norm"] * 8]
+    assert len(sizes(messages, "forward", "all_gather")) == len(statistics) == 20
+    assert sum(reduced) - sum(statistics) == model["parameter_bytes"]
 
 
 def test_data_parallel_moves_parameters_gradients_and_images(document):
-    rows = settled(document, "dp")
-    model = document["model"]
-    assert carried(rows, "parameters") == carried(rows, "gradients") == [model["parameter_bytes"]]
-    assert sum(carried(rows, "buffers")) == model["buffer_bytes"]
-    assert carried(rows, "images") == [2 * 10 * 3 * 32 * 32 * 4]
-    assert carried(rows, "outputs") == carried(rows, "gradients of outputs") == [2 * 10 * 2 * 4]
+    messages, model = settled(document, "dp"), document["model"]
+    broadcast = sizes(messages, "forward", "broadcast")
+    assert max(broadcast) == model["parameter_bytes"]
+    assert sum(broadcast) == model["parameter_bytes"] + model["buffer_bytes"]
+    assert sizes(messages, "backward", "reduce") == [model["parameter_bytes"]]
+    assert sizes(messages, "forward", "scatter") == [2 * 10 * 3 * 32 * 32 * 4]
+    outputs = [2 * 10 * 2 * 4]
+    assert sizes(messages, "forward", "gather") == sizes(messages, "backward", "scatter") == outputs
 
 
 def test_parameters_stay_equal_and_sync_batch_norm_statistics(document):

@@ -16,20 +16,8 @@ ERROR = "standard_error_points"
 MEANS = ["agreement_percent", "packed_bytes", "compression"]
 STANDARD_ERRORS = 2.0
 """Half the width of a 95 % interval, in standard errors."""
-CONTENTS = {
-    ("forward", "all_gather"): "batch statistics",
-    ("forward", "scatter"): "images",
-    ("forward", "gather"): "outputs",
-    ("backward", "all_reduce"): "gradients",
-    ("backward", "reduce"): "gradients",
-    ("backward", "reduce_scatter"): "gradients",
-    ("backward", "all_gather"): "parameters",
-    ("update", "broadcast"): "parameters",
-    ("backward", "scatter"): "gradients of outputs",
-}
-"""Contents of messages, by phase and kind."""
-BYTES_PER_CHANNEL = 2 * 4
-"""Bytes per channel that SyncBatchNorm sums in the backward pass: two float32 values."""
+CONTENTS = {("forward", "broadcast"): "buffers", ("backward", "all_reduce"): "gradients"}
+"""Contents of DDP's messages, by phase and kind."""
 
 
 def sampler(documents: list[Row]) -> pd.DataFrame:
@@ -51,29 +39,27 @@ def sampler(documents: list[Row]) -> pd.DataFrame:
 
 
 def collectives(documents: list[Row]) -> pd.DataFrame:
-    """Return the messages of a rank in the order of sending; step 0 is before training."""
+    """Return the messages of a rank under DDP in the order of sending; step 0 is before training.
+
+    Messages of other strategies are only in the records.
+    """
     rows = [
-        {**document, **step, **message, "gradient_bytes": document["model"]["parameter_bytes"]}
-        | {"content": _content(message, step["way"], document["model"])}
+        {**document, **message, "gradient_bytes": document["model"]["parameter_bytes"]}
+        | {"ranks_agree": step["ranks_agree"], "content": _content(message, document["model"])}
         for document in documents
         for step in document["steps"]
+        if step["way"] == "ddp"
         for message in step["messages"]
     ]
     return schema.frame("collectives", rows)
 
 
-def _content(message: Row, way: str, model: Row) -> str:
-    """Return what a message carries, judged by its phase, kind, type and size; else "other"."""
-    phase, kind, size = (message[key] for key in ("phase", "kind", "bytes"))
-    if (phase, kind) == ("forward", "broadcast"):
-        if message["dtype"] == "int32":
-            return "order of buckets"
-        return "parameters" if size > model["buffer_bytes"] else "buffers"
-    if (way, phase, kind) == ("fsdp", "forward", "all_gather"):
+def _content(message: Row, model: Row) -> str:
+    phase, kind = message["phase"], message["kind"]
+    if (phase, kind, message["dtype"]) == ("forward", "broadcast", "int32"):
+        return "order of buckets"
+    if phase == "forward" and message["bytes"] > model["buffer_bytes"]:
         return "parameters"
-    synchronized = way == "ddp, SyncBatchNorm" and phase == "backward"
-    if synchronized and size <= model["widest_norm"] * BYTES_PER_CHANNEL:
-        return "batch statistics"
     return CONTENTS.get((phase, kind), "set-up" if phase == "start" else "other")
 
 

@@ -73,7 +73,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     "synchronization": {
         "sampler": """gpus set_epoch:truth seed epoch rank samples first_epoch overlap unseen
             repeated""",
-        "collectives": """way:text gpus backend:text step phase:text kind:text content:text
+        "collectives": """gpus backend:text step phase:text kind:text content:text
             dtype:text bytes gradient_bytes ranks_agree:truth""",
         "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
             variance_drift_mean parameters_sha256:text buffers_sha256:text""",

@@ -79,7 +79,7 @@ def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return number and bytes of the messages of the last recorded DDP step, by content."""
-    known = study.collectives[study.collectives["way"] == "ddp"]
+    known = study.collectives
     last = known[known["step"] == known["step"].max()]
     groups = last.groupby(["phase", "kind", "content"], sort=False)
     found = groups.agg(messages=("bytes", "size"), bytes=("bytes", "sum")).reset_index()
