@@ -11,7 +11,6 @@ FIGURES = {
 }
 """Input tables of each figure. The function `draw_{name}` draws it."""
 PALETTE = ["#1f2428", "#0063a8", "#c24f00", "#b0568f", "#008a50", "#5b4bb0", "#00808a", "#b3261e"]
-PALETTE += ["#7a5c00", "#8a4b2a", "#4d7c0f"]
 """Colours of configurations in figures: on the page, the CSS variables `colour-1` and so on."""
 
 

@@ -23,6 +23,7 @@ from scaling.tables import accuracy
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu
 
 PER_GPU = "batch size per GPU"
+GLOBAL = ("global batch", "global_batch", "percent")
 ENDS = ("", "_low", "_high")
 APART = 0.25
 """The training time is drawn if it differs from the epoch time by more than this fraction."""
@@ -53,10 +54,7 @@ def draw_epoch_time(study: StudyTables) -> Figure | None:
             training = look._replace(label=f"{look.label}, training", hollow=True)
             drawn.append((training, rows.assign(**alone)))
     title = f"Seconds per epoch on {fmt.gpus(known['gpus'].iloc[0])}"
-    figure, axes = style.panel(title, PER_GPU)
-    style.lines(axes, "batch_size", "epoch_seconds", drawn, log=True)
-    style.size_axis(axes, known["batch_size"])
-    return figure
+    return style.panel(title, PER_GPU, "batch_size", "epoch_seconds", drawn, log=True)[0]
 
 
 def draw_speedup(study: StudyTables) -> Figure | None:
@@ -65,12 +63,12 @@ def draw_speedup(study: StudyTables) -> Figure | None:
     if known.empty or on_cpu(study.provenance):
         return None
     most = known["gpus"].max()
-    figure, axes = style.panel(f"Speedup of an epoch on {fmt.gpus(most)}", PER_GPU)
+    title = f"Speedup of an epoch on {fmt.gpus(most)}"
     drawn = _by_look(study, known[known["gpus"] == most])
-    style.lines(axes, "batch_size", "speedup", drawn, top=1.05 * most)
+    of = (PER_GPU, "batch_size", "speedup")
+    figure, axes = style.panel(title, *of, drawn, top=1.05 * most)
     style.guide(axes, most, "ideal")
     style.guide(axes, 1, "as 1 GPU")
-    style.size_axis(axes, known["batch_size"])
     return figure
 
 
@@ -92,10 +90,8 @@ def draw_communication(study: StudyTables) -> Figure | None:
     if known.empty or on_cpu(study.provenance):
         return None
     on = f"{PER_GPU}, on {fmt.gpus(known['gpus'].max())}"
-    figure, axes = style.panel("Communication, % of training", on)
-    style.lines(axes, "batch_size", "share", _by_look(study, known))
-    style.size_axis(axes, known["batch_size"])
-    return figure
+    drawn = _by_look(study, known)
+    return style.panel("Communication, % of training", on, "batch_size", "share", drawn)[0]
 
 
 def draw_bandwidth(study: StudyTables) -> Figure | None:
@@ -112,14 +108,17 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
     sent = study.costs.loc[study.costs["message_bytes"] != "", [*CELL_KEYS, "message_bytes"]]
     sizes = sent["message_bytes"].map(lambda text: np.mean([*map(int, text.split())]))
     reached = reached[reached["gpus"] == most].merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
-    figure, axes = style.panel(f"All-reduce on {fmt.gpus(most)}, GB/s", "bytes of a message")
     drawn = [(Look("alone", style.INK, ""), swept), *_by_look(study, reached)]
-    style.lines(axes, "message_bytes", "rate", drawn, log=True)
+    title, ticks = (
+        f"All-reduce on {fmt.gpus(most)}, GB/s",
+        {1e4: "10 kB", 1e6: "1 MB", 1e8: "100 MB"},
+    )
+    of = ("bytes of a message", "message_bytes", "rate")
+    figure, axes = style.panel(title, *of, drawn, log=True, ticks=ticks)
     for line in axes.lines[1:]:
         line.set_linestyle("none")
     if len(reached):
         style.note(axes, "markers: in training steps")
-    style.size_axis(axes, swept["message_bytes"], {1e4: "10 kB", 1e6: "1 MB", 1e8: "100 MB"})
     return figure
 
 
@@ -134,22 +133,20 @@ def draw_remedies(study: StudyTables) -> Figure | None:
     seeds = study.convergence.query("chosen == True").groupby(keys)["test_accuracy"]
     known = known.join(seeds.agg(test_accuracy_std="std", test_accuracy_count="count"), on=keys)
     groups = dict(list(_in_percent(known).groupby("remedy", sort=False)))
-    figure, axes = style.panel("Test accuracy by technique, %", "global batch")
     others = groups.keys() - named
-    for name in others:
-        over = groups[name][["global_batch", "percent"]].to_numpy().T
-        axes.plot(*over, color=style.FAINT, linewidth=1)
     coloured = zip(named, style.PALETTE, style.MARKERS, strict=False)
     drawn = [
         (Look(name.replace("_", " "), colour, marker), groups[name])
         for name, colour, marker in coloured
     ]
-    style.lines(axes, "global_batch", "percent", drawn)
+    figure, axes = style.panel("Test accuracy by technique, %", *GLOBAL, drawn)
+    for name in others:
+        over = groups[name][["global_batch", "percent"]].to_numpy().T
+        axes.plot(*over, color=style.FAINT, linewidth=1, zorder=1)
     if others:
         style.note(axes, "grey: other techniques")
     for reached in known.loc[known["reference"].eq(True), "test_accuracy"]:
         style.guide(axes, 100 * reached, "plain SGD, best rate, smallest batch")
-    style.size_axis(axes, known["global_batch"])
     return figure
 
 
@@ -159,15 +156,12 @@ def draw_learning(study: StudyTables) -> Figure | None:
     known = _in_percent(_known(table, "test_accuracy", "global_batch"))
     if known.empty:
         return None
-    figure, axes = style.panel("Test accuracy, %", "global batch")
     looks, drawn = style.looks(study), []
     for rows in by_configuration(known).values():
         several = rows.sort_values("gpus", kind="stable")
         most = several.drop_duplicates("global_batch", keep="last").sort_values("global_batch")
         drawn.append((looks[tuple(several[["recipe", "strategy"]].iloc[-1])], most))
-    style.lines(axes, "global_batch", "percent", drawn)
-    style.size_axis(axes, known["global_batch"])
-    return figure
+    return style.panel("Test accuracy, %", *GLOBAL, drawn)[0]
 
 
 def draw_quantization_histograms(study: StudyTables) -> Figure | None:

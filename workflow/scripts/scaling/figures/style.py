@@ -75,31 +75,28 @@ def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     }
 
 
-def panel(title: str, x: str) -> tuple[Figure, Axes]:
-    """Return a figure and its axes. `x` is the label of the x axis."""
-    high = TOP + HEIGHT + BOTTOM
-    figure = Figure(figsize=(WIDTH / PIXELS, high / PIXELS))
-    place = (LEFT / WIDTH, BOTTOM / high, 1 - (LEFT + 8) / WIDTH, HEIGHT / high)
-    axes = figure.add_axes(place)
-    axes.set_title(title, x=-LEFT / (WIDTH - LEFT - 8))
-    axes.set_xlabel(x)
-    return figure, axes
-
-
-def lines(
-    axes: Axes,
+def panel(
+    title: str,
+    label: str,
     x: str,
     column: str,
     drawn: Iterable[tuple[Look, pd.DataFrame]],
     *,
     log: bool = False,
     top: float = 0,
-) -> None:
-    """Draw a line of `column` over `x` for each (look, rows), with error bars and a label.
+    ticks: Mapping[float, str] | None = None,
+) -> tuple[Figure, Axes]:
+    """Return a figure and its axes, with a line of `column` over `x` for each (look, rows).
 
     An error bar goes from column `…_low` to `…_high`. Error bars extend the y axis by at most half
-    of its range, and are cut at its ends. The axis includes `top`.
+    of its range, and are cut at its ends. The axis includes `top`. `label` names the x axis, and
+    `ticks` its values.
     """
+    high = TOP + HEIGHT + BOTTOM
+    figure = Figure(figsize=(WIDTH / PIXELS, high / PIXELS))
+    axes = figure.add_axes((LEFT / WIDTH, BOTTOM / high, 1 - (LEFT + 8) / WIDTH, HEIGHT / high))
+    axes.set_title(title)
+    axes.set_xlabel(label)
     drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
     values, notes = list[pd.DataFrame](), set[str]()
     for at, (look, rows) in enumerate(drawn):
@@ -107,7 +104,6 @@ def lines(
         low, high = (rows.get(f"{column}_{end}", value).fillna(value) for end in ("low", "high"))
         notes |= {"bars: 95 % intervals"} if (high > low).any() else set()
         shift = 2.5 * (at - (len(drawn) - 1) / 2) / PIXELS
-        moved = ScaledTranslation(shift, 0, axes.figure.dpi_scale_trans)
         axes.errorbar(
             rows[x],
             value,
@@ -117,18 +113,19 @@ def lines(
             markerfacecolor=PAPER if look.hollow else look.colour,
             ecolor=(look.colour, 0.5),
             elinewidth=1.2,
-            transform=axes.transData + moved,
+            transform=axes.transData + ScaledTranslation(shift, 0, figure.dpi_scale_trans),
         )
-        values.append(pd.DataFrame({"value": value, "low": low, "high": high}))
-    if drawn:
-        every = pd.concat(values)
-        _y_axis(axes, every, log=log, least=top)
-        foot, roof = axes.get_ylim()
-        if every["low"].min() < foot or every["high"].max() > roof:
-            notes.add("cut at the frame")
-        ends = zip(drawn, values, strict=True)
-        labels(axes, [(look, own["value"].iloc[-1]) for (look, _), own in ends])
-        note(axes, *sorted(notes))
+        values.append(pd.DataFrame({"x": rows[x], "value": value, "low": low, "high": high}))
+    every = pd.concat(values)
+    _y_axis(axes, every, log=log, least=top)
+    foot, roof = axes.get_ylim()
+    if every["low"].min() < foot or every["high"].max() > roof:
+        notes.add("cut at the frame")
+    ends = zip(drawn, values, strict=True)
+    _labels(axes, [(look, own["value"].iloc[-1]) for (look, _), own in ends])
+    _size_axis(axes, every["x"], ticks)
+    note(axes, *sorted(notes))
+    return figure, axes
 
 
 def note(axes: Axes, *texts: str) -> None:
@@ -158,7 +155,7 @@ def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> Non
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
 
 
-def labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
+def _labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
     """Write each line's label right of the axes, near its last point's height, without overlaps."""
     texts = [re.sub(r", (?=\S)", ",\n", look.label) for look, _ in ends]
     wide = max(len(line) for text in texts for line in text.split("\n")) * LETTER + 12
@@ -186,7 +183,7 @@ def guide(axes: Axes, value: float, text: str) -> None:
     axes.text(0, value, text, transform=above, color=SOFT)
 
 
-def size_axis(axes: Axes, sizes: Iterable[float], ticks: Mapping[float, str] | None = None) -> None:
+def _size_axis(axes: Axes, sizes: Iterable[float], ticks: Mapping[float, str] | None) -> None:
     """Make the x axis logarithmic over `sizes`, without ticks whose labels would overlap."""
     known = sorted({*sizes})
     axes.set(xscale="log", xlim=(known[0] / 1.35, known[-1] * 1.35))
