@@ -83,7 +83,10 @@ class Judged:
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
-        """Return points and full points of each question, then of all. A cause costs only once."""
+        """Return (question, points, full points) for each question, then for all of them.
+
+        If one cause makes several figures wrong, points are lost only once.
+        """
         left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
         for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
             name = QUESTIONS.get(one.quantity, "Q2")

@@ -223,7 +223,7 @@ def formulas(quantity: str) -> list[tuple[str, str]]:
 
 
 def times(text: str, order: str = "TW") -> str:
-    """Return the times that `t` in a formula may mean, in `order`; "T" if there is no `t`."""
+    """Return letters of kinds of time that `t` in a formula may mean; "T" if there is no `t`."""
     return order if re.search(r"\bt1?\b", text) else "T"
 
 

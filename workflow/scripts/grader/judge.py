@@ -35,7 +35,8 @@ CHANCE, SPREAD = -math.log(0.05), 4.0
 LEAST = 3
 """Minimum number of figures that a slip must explain. At least two of them must differ."""
 TRIED, LARGE = 40, 500
-"""TRIED: maximum number of values of M or B to try. LARGE: maximum cells of a search for gaps."""
+"""TRIED: maximum number of values of M or B to try. LARGE: a table with more cells than this is not
+searched for missing ones."""
 
 
 @dataclass
@@ -70,7 +71,7 @@ class Finding:
 
 @dataclass
 class Judgement:
-    """The findings on a study, errors first, and the number of its figures by verdict."""
+    """The findings on a study, errors first. `figures` counts its printed numbers by verdict."""
 
     findings: list[Finding] = field(default_factory=list)
     figures: Counter[str] = field(default_factory=Counter)

@@ -33,8 +33,8 @@ class Study:
     """A study as printed. `rows` has a `Figure` or None for each configuration and quantity.
 
     `about` is the study's entry in studies.yaml. `notes` say what was not read. `parameters` is the
-    range of numbers that round to the printed one. `global_batch` is whether batch sizes count all
-    GPUs, `batch_stated` whether a header says so or the contrary.
+    range of the model's parameter counts that round to the printed count. `global_batch` is true if
+    batch sizes are of all GPUs together. `batch_stated` is true if a header says if they are.
     """
 
     name: str

@@ -71,9 +71,9 @@ def _channel(COLUMNS: constexpr):
 
 @triton.jit
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
-    """Return each channel's mean, variance and 1 / standard deviation of x, scale, and shift.
+    """Return for each channel: mean, variance, 1 / standard deviation, scale, shift.
 
-    x is the input of the norm, and x · scale + shift is its output.
+    The first three are of x, the input of the norm. Its output is x · scale + shift.
     """
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
@@ -185,9 +185,9 @@ def sum_gradients(
 ):
     """Add the sums over rows of g and of g · x̂ to `norm.sums`.
 
-    g is the gradient with respect to the input of ReLU. That to the output is `dy + other_dy` if
-    TWO, else `dy`. Also write g if TWO or if ADDED (a residual was added). If NORMALIZED, also add
-    the same two sums, with the residual as x, to `residual_norm.sums`.
+    x̂ is the normalized x. The gradient with respect to the output of ReLU is `dy + other_dy` if
+    TWO, else `dy`; g is that with respect to its input. If TWO or ADDED (a residual was added), g
+    is also written. If NORMALIZED, the two sums for the residual are added to `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)

@@ -92,11 +92,11 @@ def of(config: Mapping[str, Any]) -> list[Cell]:
 
 
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
-    """Return the configuration that the grid lacks for strong scaling, as [(GPUs, batch size)].
+    """Return [(GPUs, batch size per GPU)] to add to a grid, so that it shows strong scaling.
 
-    Strong scaling compares the same global batch on one GPU and on several. The configuration uses
-    the most GPUs, and the global batch nearest to 128 that is divisible by their number. The list
-    is empty if the grid already has such a pair, or cannot have one.
+    Strong scaling compares one GPU with several at the same global batch. The added configuration
+    has the most GPUs. Its global batch is that of `batch_sizes` which is nearest to 128 and
+    divisible by the number of GPUs. The list is empty if nothing is to be added, or nothing fits.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

@@ -49,8 +49,8 @@ class Model(Options):
     """Options of the section `model`."""
 
     name: Annotated[str, MinLen(1)] = "resnet18-cifar"
-    """`resnet18-cifar`, a classification model of torchvision (`resnet50`, `vit_b_16`), or your own
-    function, `path/to/file.py:function` or `module:function`, which takes the number of classes."""
+    """One of these: `resnet18-cifar`; the name of a classifier in torchvision, such as `resnet50`;
+    your function of the number of classes, as `path/to/file.py:function` or `module:function`."""
     width: types.Few = 64
     """For `resnet18-cifar`: channels of its first stage. 64 channels give 11,173,962 parameters."""
     options: dict[str, JsonValue] = Field(default={})

@@ -96,9 +96,9 @@ def layers(network: nn.Module) -> dict[str, Any]:
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Return the name of the module whose output is a layer's result: its ReLU, or the layer.
+    """Return a dictionary from each layer to the module whose output is the layer's result.
 
-    Keys are the names of layers. `IMAGES` maps to itself.
+    That module is the ReLU after the layer, or else the layer. `IMAGES` maps to itself.
     """
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
@@ -142,12 +142,12 @@ class QuantizedImages(nn.Module):
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer on integers of scale `input_scale`.
+    """A convolution or linear layer on integers. A scale is a number of levels per unit.
 
-    `products` is the layer with integer weights of scales `scales`, and without bias. `bias` is in
-    levels of the accumulator, whose scale S is `accumulator_scale`. `factor` converts sums to
-    outputs of `bits` bits; the float layer's `largest` |output| becomes the last level. If `bits`
-    is None, outputs are floats: the accumulator divided by S.
+    Inputs have the scale `input_scale`, weights `scales`, the accumulator S = `accumulator_scale`.
+    `products` computes sums without bias; then `bias`, in levels of the accumulator, is added.
+    `factor` converts the result to `bits` bits: `largest`, the largest |output| of the float layer,
+    becomes the last level. If `bits` is None, outputs are floats, accumulator / S.
     `accumulator_bound` is the largest |products + bias| for any integer input. Deliberate mistakes
     of the scheme change these scales; only the mistake `no_product` uses `images_scale`.
     """

@@ -18,9 +18,9 @@ ENDS = ("", "_low", "_high")
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the recommended row, or None on a CPU or if no row qualifies.
 
-    The first choice is the time-to-accuracy training with the shortest whole run. It must have 2
-    or more seeds, which all reached the accuracy. The second choice is the fastest row for which
-    `learned` is true; rows with several seeds come first.
+    First choice: of the time-to-accuracy trainings with two or more seeds, all of which reached the
+    accuracy, that with the shortest whole run. Second choice: of the rows for which `learned` is
+    true, the fastest with several seeds, or if none has several, the fastest.
     """
     if on_cpu(study.provenance):
         return None

@@ -87,7 +87,10 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def age(runs: pd.DataFrame) -> list[str]:
-    """Return [text] that names measuring code changed since the runs, or [] without a commit."""
+    """Return [a text] on whether the measuring code has changed since the runs.
+
+    The list is empty if no run has a commit.
+    """
     if not any(_values(runs, "commit")):
         return []
     changed = set[str]()

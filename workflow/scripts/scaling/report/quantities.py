@@ -38,7 +38,10 @@ def ends(row: Any) -> str:
 
 
 def compiling(row: Any) -> str:
-    """Return "compiles", or else the time (s) of a start-up that compiles; "" if it is unknown."""
+    """Return "compiles" if the row's start-up compiles, or else the seconds of one that does.
+
+    Return "" if these are unknown.
+    """
     first = row.startup_cold_seconds
     unless = "compiles" if first == row.other_seconds else f"compiling: {significant(first)}"
     return "" if pd.isna(first) or pd.isna(row.other_seconds) else unless

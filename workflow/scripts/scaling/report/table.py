@@ -109,7 +109,8 @@ class Column:
     def _ends(self, row: Any) -> str:
         """Return the interval of the value, or its range, as text `0.341–0.352`; "" if unknown.
 
-        If both ends print alike, the text is half its length relative to the value: `± 0.03 %`.
+        If both ends round to the same text, return half the width of the interval as a percentage
+        of the value: `± 0.03 %`.
         """
         for names in (("low", "high"), ("min", "max")):
             low, high = (getattr(row, f"{self.name}_{end}", None) for end in names)

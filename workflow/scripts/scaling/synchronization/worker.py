@@ -113,9 +113,10 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
 
 
 def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
-    """Return the maximum and the mean over channels of a variance's spread over `ranks`.
+    """Return how much a variance differs between ranks: maximum and mean over its channels.
 
-    The spread is (max - min) / mean. Channels with mean 0 are left out; if all are, both values are
+    `ranks` has an array of each rank, with one variance for each channel. The difference of a
+    channel is (max - min) / mean. Channels with mean 0 are left out; if all are, both values are
     0. Values that are not finite become None.
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)

@@ -65,7 +65,7 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
     Metrics are means over seeds; a seed's value is the mean over its repeats. Training metrics are
     of epoch 5, or of the last epoch if there are fewer. The reference of a recipe is on 1 GPU, at
     the techniques' reference batch, else at 128, else at the smallest batch. Intervals are over
-    seeds. With fewer than 3 seeds, that of `difference` uses the deviation of `_equal_trainings`.
+    seeds. With fewer than 3 seeds, the interval of `difference` is by `_equal_trainings`.
     """
     # A seed's repeats start alike, and may even end alike: they count as one training.
     of_seeds = tables.accuracy.groupby([*CELL_KEYS, "seed", "epoch"], dropna=False)

@@ -69,7 +69,8 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     """Return the times of two studies by configuration, in columns a_… and b_…, slowest b first.
 
-    `ratio` is time a / time b. If `pairs`, it is of pairs of runs with equal seed and repeat.
+    `ratio` is time a / time b. If `pairs`, it is the geometric mean over pairs of runs that have
+    the same seed and repeat.
     `verdict` says whether b is faster. Configurations without a time are left out.
     """
     ran = pd.concat([a.provenance.assign(side="a"), b.provenance.assign(side="b")])
