@@ -92,9 +92,9 @@ def panel(
     of its range, and are cut at its ends. The axis includes `top`. `label` names the x axis, and
     `ticks` its values.
     """
-    high = TOP + HEIGHT + BOTTOM
-    figure = Figure(figsize=(WIDTH / PIXELS, high / PIXELS))
-    axes = figure.add_axes((LEFT / WIDTH, BOTTOM / high, 1 - (LEFT + 8) / WIDTH, HEIGHT / high))
+    tall = TOP + HEIGHT + BOTTOM
+    figure = Figure(figsize=(WIDTH / PIXELS, tall / PIXELS))
+    axes = figure.add_axes((LEFT / WIDTH, BOTTOM / tall, 1 - (LEFT + 8) / WIDTH, HEIGHT / tall))
     axes.set_title(title)
     axes.set_xlabel(label)
     drawn = [(look, rows) for look, own in drawn if len(rows := own[own[column].notna()])]
