@@ -21,7 +21,7 @@ def answer(tables: StudyTables) -> Answer:
     text = _best_techniques(tables.remedies)
     if claims and not text:
         text = f"{claims[0].configuration}: {claims[0].sentence}"
-        text += " Techniques were not compared (`convergence.recipes`)." * tables.remedies.empty
+        text += " Techniques were not compared." * tables.remedies.empty
     return Answer(text, [*claims, *_techniques(tables)])
 
 

@@ -221,7 +221,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))
         return [card] * bool(advice)
-    words = "{} an epoch, the fastest without loss of accuracy ({}, {})."
+    words = "{} an epoch. No faster one is shown to be as accurate ({}, {})."
     seeds = fmt.plural(best.test_accuracy_count, "seed")
     best_of = fill(
         words, printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
