@@ -54,7 +54,7 @@ def model(times):
 )
 def test_step_model_is_printed_where_it_fits(times, text):
     answer = model(times).text
-    other = "b\u00a0=\u00a032 slowest (12,118, GPU idle 40 %)."
+    other = "b\u00a0=\u00a032 slowest (12,118, GPU idle 40 %, waiting for the host)."
     assert answer.startswith(f"With plain {text}.") if text else other in answer
     waits = "From b\u00a0=\u00a0500 on, data wait takes 50–80 % of an epoch of plain."
     assert answer.endswith(waits)

@@ -15,7 +15,7 @@ ABSENT = "its model or engine is not here to compare its code"
 @pytest.mark.parametrize(
     ("packages", "changed", "words"),
     [
-        (NOW, {}, "this version’s code"),
+        (NOW, {}, "this version’s measuring code"),
         (NOW | {"training": "0" * 16}, {}, "this version measures by other code (training)"),
         (NOW | {"gone": "0" * 16}, {}, "this version measures by other code (gone)"),
         ({}, {}, "older measuring code"),

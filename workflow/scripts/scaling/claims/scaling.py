@@ -62,7 +62,7 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
     ordered = cells.assign(value=values).sort_values("value", ascending=not known)
     best, *_, worst = rows_of(ordered)
     unit = f"{cells['unit'].iloc[0] or 'images'}/s" if known else "seconds an epoch"
-    idle = f", GPU idle {fmt.percent(worst.idle_besides_share)}"
+    idle = f", GPU idle {fmt.percent(worst.idle_besides_share)}, waiting for the host"
     return (
         f"With {recipe}, {batch(best)} is fastest ({fmt.significant(best.value)} {unit}), "
         f"{batch(worst)} slowest ({fmt.significant(worst.value)}"
@@ -117,7 +117,11 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
         return None
     timed = all(rows["training_speedup"].notna().all() for _, rows in found)
     kind, of = ("training_speedup", "training time") if timed else ("speedup", "epoch time")
-    of = of if tables.timing["unit"].fillna("").eq("").any() else "throughput"
+    of = (
+        of
+        if tables.timing["unit"].isin([""]).any() or tables.timing["unit"].isna().any()
+        else "throughput"
+    )
     weak = [f"{name} {span(rows[kind], fmt.times)}" for name, rows in found[:3]]
     why = (f"{one} (one process launches for all GPUs)" if "/dp " in one else one for one in weak)
     strong = [
@@ -133,8 +137,8 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     count = found[0][1]["gpus"].iloc[0]
     efficiency = ", ".join(span(rows[kind] / count) for _, rows in found[:3])
     text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}. "
-    text += f"Efficiency (speedup / {count}): {efficiency}. Strong scaling (fixed global batch)"
-    text += " of whole epochs: "
+    text += f"Efficiency (speedup / {count}), in this order: {efficiency}. "
+    text += "Strong scaling (fixed global batch) of whole epochs: "
     return f"{text}{', '.join(strong[:3]) or 'not measured (`grid.strong_scaling`)'}."
 
 

@@ -63,7 +63,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
     if known.empty or on_cpu(study.provenance):
         return None
     most = known["gpus"].max()
-    title = f"Speedup of an epoch on {fmt.gpus(most)}"
+    title = f"Speedup with data loading, {fmt.gpus(most)}"
     drawn = _by_look(study, known[known["gpus"] == most])
     of = (PER_GPU, "batch_size", "speedup")
     figure, axes = style.panel(title, *of, drawn, top=1.05 * most)

@@ -116,7 +116,9 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         text += _saved(pair.set_index("recipe"), row.recipe)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
         factor = span(found["factor"], lambda ratio: f"{fmt.significant(ratio, 2)}×")
-        result = fill("On one GPU {} trains {} as fast as the lab’s way.", row.recipe, factor)
+        result = fill(
+            "On one GPU {} trains {} as fast as the lab’s way ({}).", row.recipe, factor, LAB
+        )
         made.append(Card("lab", title, fill("{} as fast", factor), text, bars, result))
     return made
 
@@ -186,8 +188,8 @@ def _how_sure(study: StudyTables) -> Card:
         return Card("sure", "How sure", fill("one run each"), Markup(why))
     ends = list(dict.fromkeys([found[0], found[-1]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = "Standard deviation of a run. {} runs each reveal differences from {} up."
-    shown = " or ".join(fmt.percent(own.shows) for own in ends)
+    words = "Standard deviation of a run. {} runs each reveal differences above {}."
+    shown = " and ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
     if warnings := len(study.audit):
         text += fill(" {}.", fmt.plural(warnings, "warning"))
@@ -210,7 +212,9 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     text, advice = Markup(""), LIMITS.get(limit, "")
     if advice:
         text = fill(" {} of an epoch: {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
-    if advice == LARGER:
+    if best and advice == LARGER:
+        advice = ""  # A larger batch is not shown to be as accurate.
+    elif advice == LARGER:
         keys = CELL_KEYS[:3]
         same = (cells[keys] == [getattr(chosen, key) for key in keys]).all(axis=1)
         larger = cells[same & (cells["batch_size"] > chosen.batch_size)]
@@ -228,6 +232,11 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     )
     if pd.notna(length := pays_from(cells, best)):
         start, pays = printed(best, "other_seconds", fmt.seconds), fmt.plural(length, "epoch")
-        best_of += fill(" With start-up ({}) it beats slower ones from {} on.", start, pays)
+        best_of += fill(" With start-up ({}) it beats slower ones from {} on", start, pays)
+        many = how_many_gpus(study, cells).query("break_even > 1")
+        same = many["gpus"] * many["batch_size"] == best.gpus * best.batch_size
+        for row in rows_of(many[same & (many["recipe"] == best.recipe)].tail(1)):
+            best_of += fill(", and {} up to {}", label(row), int(row.break_even - 1))
+        best_of += Markup(".")
     text += fill(" {}.", advice) * bool(advice)
     return [Card("do", "What to do", head, best_of + text)]

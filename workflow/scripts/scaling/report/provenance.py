@@ -106,7 +106,11 @@ def age(runs: pd.DataFrame) -> list[str]:
         before = dict(one.split(" ") for one in packages.split("; "))
         changed |= {name for name, _ in now.items() ^ before.items()}
     parts = ", ".join(sorted(changed))
-    return [f"this version measures by other code ({parts})" if parts else "this version’s code"]
+    return [
+        f"this version measures by other code ({parts})"
+        if parts
+        else "this version’s measuring code"
+    ]
 
 
 def facts(study: StudyTables) -> dict[str, str]:

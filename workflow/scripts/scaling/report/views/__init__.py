@@ -59,14 +59,15 @@ QUESTIONS = [
     Question("Q7", "Is exchanging gradients enough?"),
     Question("B", "What does int8 quantization cost?", "quantization_histograms"),
 ]
-SEEDS, GPUS = "3 or more synchronization.seeds", "2 or more in grid.gpus"
+SEEDS = "part proofs, synchronization.seeds with 3 or more"
+GPUS = "grid.gpus with 2 or more"
 NEEDED = {
-    "Q1": "1 in grid.gpus, and two or more grid.batch_sizes",
-    "Q2": "1 and 2 in grid.gpus, with the same grid.batch_sizes, on one machine",
+    "Q1": "grid.gpus with 1, and two or more grid.batch_sizes",
+    "Q2": "grid.gpus with 1 and 2, on one machine",
     "Q3.1": f"{GPUS}, and training.instrumented_iterations above 0",
     "Q3.2": GPUS,
-    "Q4": f"{GPUS}, or larger grid.batch_sizes; convergence.recipes",
-    **{"Q5": SEEDS, "Q6": f"{SEEDS}, and {GPUS}", "Q7": SEEDS, "B": "quantization.seeds"},
+    "Q4": f"{GPUS}, or larger grid.batch_sizes; techniques: part accuracy",
+    **{"Q5": SEEDS, "Q6": f"{SEEDS}, and {GPUS}", "Q7": SEEDS, "B": "part int8, quantization.seeds"},
 }
 """Settings with which a study answers each question."""
 OF_COMMANDS = [
