@@ -55,8 +55,8 @@ named:
 stored:
 	@[ -z "$$STUDY" ] || [ -f "studies/$$STUDY/config.yaml" ] \
 	  || { echo "error: studies/ has no study $$STUDY: there are" $$(ls studies/*/config.yaml 2> /dev/null | cut -d / -f 2); exit 1; }
-	@[ -z "$$FORM" ] || grep -qs "^$$FORM:" report/forms.yaml \
-	  || { echo "error: there is no form $$FORM: report/forms.yaml has both"; exit 1; }
+	@[ -z "$$FORM" ] || sed -n 's/^\(\w*\):.*/\1/p' report/forms.yaml | grep -qx "$$FORM" \
+	  || { echo "error: there is no form $$FORM: there are" $$(sed -n 's/^\(\w*\):.*/\1/p' report/forms.yaml); exit 1; }
 
 compared:
 	@[ -n "$$A" ] && [ -n "$$B" ] || { echo "error: compare takes two studies: make compare A=name B=name"; exit 1; }
@@ -96,7 +96,7 @@ ifdef STUDY
 	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers$${FORM:+-$$FORM}.md"
 endif
 	@file="results/$${STUDY:+replay/$$STUDY/}answers$${FORM:+-$$FORM}.md"; [ -f "$$file" ] && echo "The answers are $$file" \
-	  || { echo "error: no study is finished in results/: make answers STUDY=name takes a stored one"; exit 1; }
+	  || { echo "error: no study is finished in results/, or another version finished it: make answers STUDY=name takes a stored one"; exit 1; }
 
 compare: compared small-env ## compare two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)
 	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $${FAIL:+--fail "$$FAIL"}

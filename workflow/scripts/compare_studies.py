@@ -99,12 +99,11 @@ def markdown(rows: pd.DataFrame) -> str:
         times = [status if pd.isna(time) else fmt.significant(time) for time, status in sides]
         side, bold = "slower" if row.slower > 0 else "faster", "**" * row.failed
         size = "" if pd.isna(row.slower) else f", {100 * abs(row.slower):.1f} % {side}"
-        ends = f"{100 * row.slower_low:.1f} to {100 * row.slower_high:.1f} %"
-        span = "" if pd.isna(row.low) else ends
+        ratio = "" if pd.isna(row.ratio) else fmt.judged(row.ratio, row.low, row.high, "")
         found = "not judged" if row.verdict in ("", "no ratio") else row.verdict
         verdict = f"{bold}{found}{bold}{size}"
-        lines.append([label(row), *times, verdict, span, row.scope or row.note])
-    return _table("configuration, A (s), B (s), B is, 95 %, on", lines)
+        lines.append([label(row), *times, ratio, verdict, row.scope or row.note])
+    return _table("configuration, A (s), B (s), A / B, B is, on", lines)
 
 
 def _table(heads: str, rows: Iterable[Iterable[str]]) -> str:

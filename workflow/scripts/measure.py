@@ -110,6 +110,8 @@ def main(
     plan: Plan | None = None,
 ) -> None:
     """Make the measurement whose options are given."""
+    if not (check or probe or sweep or plan):
+        raise UserError("nothing to measure: give check, probe, sweep or plan")
     if check:
         check_machine(check)
     if probe:

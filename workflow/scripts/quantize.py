@@ -49,6 +49,8 @@ def main(
     training: TutorialTraining | None = None, evaluation: VariantEvaluation | None = None
 ) -> None:
     """Train the network with the options `training`, or quantize it with those of `evaluation`."""
+    if not (training or evaluation):
+        raise UserError("nothing to do: give training or evaluation")
     if training:
         train(training)
     if evaluation:

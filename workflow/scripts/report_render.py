@@ -48,7 +48,7 @@ def main(
         "headline": provenance.headline(found),
         "title": provenance.title(found, of_cells),
         "lead": overview.lead(found, of_cells, cards),
-        "lacking": lacking(of_cells, findings) if measured else [],
+        "lacking": lacking(found, of_cells, findings) if measured else [],
         "terms": TERMS,
         "facts": provenance.facts(found).items(),
         "summary": provenance.summary(found, of_cells),

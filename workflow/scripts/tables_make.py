@@ -69,6 +69,11 @@ def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
     return rows
 
 
+def learns(config: dict[str, Any]) -> bool:
+    """Return whether accuracies mean something. Labels of synthetic images are random."""
+    return bool(config["dataset"]["source"] != SYNTHETIC.name)
+
+
 def of_runs(
     config: dict[str, Any], runs: list[Run], records: dict[str, list[Any]]
 ) -> schema.StudyTables:
@@ -81,8 +86,7 @@ def of_runs(
     if (per_gpu_hour := config["cost"]["per_gpu_hour"]) is not None:
         seconds = found["timing"]["gpus"] * found["timing"]["epoch_seconds"]
         found["costs"]["money_per_epoch"] = seconds / 3600 * per_gpu_hour
-    learned = config["dataset"]["source"] != SYNTHETIC.name
-    found["accuracy"] = accuracy.accuracy(runs if learned else [])
+    found["accuracy"] = accuracy.accuracy(runs if learns(config) else [])
     found |= {make.__name__: make(records[make.__name__]) for make in OF_MACHINE}
     # Each of the next tables is derived from those before it.
     tables = schema.StudyTables(config["study"], found)
@@ -94,9 +98,9 @@ def of_runs(
     return tables
 
 
-def evaluate(tables: schema.StudyTables) -> Findings:
-    """Return a study's answers and claims."""
-    found = {name: own(tables) for name, own in ANSWERS.items()}
+def evaluate(tables: schema.StudyTables, learned: bool = True) -> Findings:
+    """Return a study's answers and claims. If not `learned` (synthetic images), Q4 is left out."""
+    found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
     texts = {name: answer.text for name, answer in found.items() if answer.text}
     return Findings(tables.study, texts, [one for own in found.values() for one in own.claims])
 
@@ -139,5 +143,5 @@ def main(
     found |= {name: getattr(ranks_int8, name)(own) for name, own in kinds.items() if own}
     schema.write(found, tables, study)
     written = [schema.TABLES[name].path(tables, study) for name in found]
-    answers = evaluate(schema.read_study(study, written))
+    answers = evaluate(schema.read_study(study, written), learns(config))
     files.write_json(tables / "claims.json", asdict(answers))

@@ -23,6 +23,7 @@ from scaling.core.errors import UserError
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies has none of grid.strate"),
         ("grid", {"recipes": ["plain"]}, "grid lacks batch_sizes"),
         ("recipes", {1: {"engine": "eager"}}, "recipes has the key 1: it should be text"),
+        ("training", {1: 2}, "training has the unknown key 1 (allowed: learning_rate, "),
         ("recipes.a-b", {"engine": "eager"}, "recipes has the key 'a-b': it should be of the form"),
         ("study", "", "study is '': it should be of the form [A-Za-z0-9]"),
         ("grid.gpus", 2, "grid.gpus is 2: it should be a list, as [1, 2]"),

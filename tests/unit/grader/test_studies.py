@@ -98,6 +98,14 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
         assert expected in next(x for x in lines if x.startswith(f"{tmp_path}/{name} "))
 
 
+def test_answers_in_the_order_of_a_form_are_not_read_again(tmp_path):
+    for name in ("answers.md", "answers-B5.md", "answers-Q7.md"):
+        (tmp_path / name).write_text(CLEAN, encoding="utf-8")
+    assert audit_studies.paths([str(tmp_path)]) == [tmp_path / "answers.md"]
+    (tmp_path / "answers.md").unlink()
+    assert len(audit_studies.paths([str(tmp_path)])) == 2
+
+
 def test_tables_of_our_own_studies_have_no_error():
     alone = {"h200-ladder", "h200-large-batches"}  # Most tables there are of one GPU.
     refused = {"answers.md": alone | {"quantization-cifar10"}, "bandwidth.csv": alone}

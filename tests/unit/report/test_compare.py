@@ -45,7 +45,7 @@ def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     assert one["b_epoch_seconds"] == pytest.approx(0.585, abs=1e-3)
     assert one["note"].startswith("no ratio: other code") and pd.isna(one["ratio"])
     assert "0 matched configurations: 2 no ratio, 12 only in A, 11 only in B" in said
-    assert rows["tuned/ddp, 4 × 8192"][:3] == ["not in the grid", "0.144", "only in B"]
+    assert rows["tuned/ddp, 4 × 8192"][:4] == ["not in the grid", "0.144", "", "only in B"]
     assert rows["GPUs"] == ["1 × NVIDIA H200", "4 × NVIDIA H200"]
     assert rows["grid.gpus"] == ["[1]", "[1, 2, 4]"]
     differing = {name: row for name, row in rows.items() if len(row) == 2}

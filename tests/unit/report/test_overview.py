@@ -96,8 +96,9 @@ def test_saved_seconds_are_split_by_cause():
     assert f"{(waits['plain'] - waits['tuned']) / saved:.0%} {saved:.1f}" == "59% 5.9"
     parts = "59 % data wait, 8.1 % idle GPU, 33 % kernel time"
     assert f"Of 5.90 s saved per epoch: {parts}." in card.text.replace("\xa0", " ")
-    unknown = rows.assign(idle_besides_share=math.nan)
-    assert not any("saved" in card.text for card in overview.cards(study, unknown))
+    for shares in (math.nan, rows["recipe"].map({"plain": 0.0, "tuned": 0.5})):
+        changed = rows.assign(idle_besides_share=shares)
+        assert not any("saved" in card.text for card in overview.cards(study, changed))
 
 
 @pytest.mark.parametrize("verdict", ["unclear", "same"])

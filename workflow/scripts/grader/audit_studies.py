@@ -170,7 +170,9 @@ def _inside(path: Path) -> list[Path]:
     """Return `path` if it is a file or has timings.csv, else all such files and folders in it."""
     if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
-    below = (one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS)
+    below = [one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS]
+    if path / "answers.md" in below:  # The same answers in the order of a form.
+        below = [one for one in below if not one.match("answers-*.md")]
     return [table for one in below for table in _inside(one)]
 
 

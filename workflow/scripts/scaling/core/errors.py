@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -25,8 +26,8 @@ class UserError(Exception):
 
 
 def printable(text: str) -> str:
-    """Return `text` with unprintable characters escaped, except tabs, line ends and hard spaces."""
-    kept = "\t\n\u00a0"
+    """Return `text` with unprintable characters escaped, except tabs, line ends and spaces."""
+    kept = {one for one in text if one in "\t\n" or unicodedata.category(one) == "Zs"}
     return "".join(one if one.isprintable() or one in kept else ascii(one)[1:-1] for one in text)
 
 

@@ -23,6 +23,8 @@ EXPECTED = {
     "model": "keys with values",
 }
 """Words for the type of value that a key needs, by the first part of pydantic's error type."""
+UNKNOWN = ("extra_forbidden", "invalid_key")
+"""Types of pydantic's errors about an unknown key, of text or another type."""
 T = TypeVar("T")
 
 
@@ -72,13 +74,13 @@ class Section(BaseModel):
     @classmethod
     def _allowed(cls, error: Any) -> str:
         """Return the similar key and the allowed keys if `error` is about an unknown key."""
-        if error["type"] != "extra_forbidden":
+        if error["type"] not in UNKNOWN:
             return ""
         kind: Any = cls
         for key in error["loc"][:-1]:
             of_list = isinstance(key, int)
             kind = kind.__args__[0] if of_list else kind.model_fields[key].annotation
-        near = get_close_matches(error["loc"][-1], kind.model_fields)
+        near = get_close_matches(str(error["loc"][-1]), kind.model_fields)
         similar = f", perhaps {near[0]}" if near else ""
         return f"{similar} (allowed: {', '.join(kind.model_fields)})"
 
@@ -107,7 +109,7 @@ def sentence(error: Any, name: str = "it", above: tuple[str, ...] = ()) -> str:
     place = key_name([*above, *section]) or name
     if error["type"] == "missing":
         return f"{place} lacks {last}"
-    if error["type"] == "extra_forbidden":
+    if error["type"] in UNKNOWN:
         return f"{place} has the unknown key {last}"
     kind, _, how = error["type"].partition("_")
     text = re.sub("Value error, | after validation.*", "", error["msg"])

@@ -124,12 +124,15 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
-    """Return a sentence on the parts of an epoch that `recipe` shortens; "" if one is unknown."""
+    """Return a sentence on the parts of an epoch that `recipe` shortens.
+
+    Return "" if a part is unknown, or if `recipe` makes one longer.
+    """
     shares = {name: pair[names].sum(axis=1, skipna=False) for name, names in SAVED.items()}
     seconds = pd.DataFrame(shares).mul(pair["epoch_seconds"], axis=0)
     saved = {name: float(each[LAB] - each[recipe]) for name, each in seconds.items()}
     total = sum(saved.values())
-    if pd.isna(total):
+    if not (total > 0 and min(saved.values()) >= 0):
         return Markup("")
     parts = ", ".join(f"{fmt.percent(part / total)} {name}" for name, part in saved.items())
     return fill(" Of {} saved per epoch: {}.", fmt.seconds(total), parts)

@@ -117,8 +117,9 @@ class Column:
             if pd.isna(low) or pd.isna(high) or low == high:
                 continue
             first, last = self.write(low), self.write(high)
-            if first == last and not last.endswith("%"):
-                half = 50 * (high - low) / getattr(row, self.name)
+            value = abs(getattr(row, self.name))
+            if first == last and value and not last.endswith("%"):
+                half = 50 * (high - low) / value
                 return f"±\u00a0{fmt.significant(half, 1)}\u00a0%"
             return f"{first.rstrip('× %')}–{last.rstrip('×')}"
         return ""

@@ -50,13 +50,23 @@ class Record(TypedDict):
     """Result of `core.environment.describe`: hosts, devices, versions, times."""
 
 
-class Dataset(TypedDict):
-    """The images of a measurement, and how many there are. `image_shape` is [height, width, 3]."""
+class Images(TypedDict):
+    """The images of a measurement."""
 
     source: str
     checksum: str
+
+
+class Counted(Images):
+    """The images of a measurement, and how many there are."""
+
     train_images: Positive
     test_images: Positive
+
+
+class Dataset(Counted):
+    """The images of a measurement, how many there are, and [height, width, 3]."""
+
     image_shape: Annotated[list[Positive], Len(3, 3)]
 
 
@@ -171,8 +181,7 @@ class VariantRecord(Record):
 
     variant: str
     seed: Whole
-    dataset: Row
-    """Its `source` and `checksum`."""
+    dataset: Images
     device: str
     calibration_images: Whole
     calibration_checksum: str | None

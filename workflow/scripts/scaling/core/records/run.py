@@ -194,8 +194,7 @@ class Technique(types.Record):
     message: str | None
     training: types.Row
     """Settings that all techniques of a study share, as in `large_batches.plan.Study`."""
-    dataset: types.Row
-    """Its `source`, `checksum`, `train_images` and `test_images`."""
+    dataset: types.Counted
     result: types.Row | None
     """Result of `large_batches.experiment`: best factor on the learning rate, and all trainings."""
 
