@@ -70,7 +70,10 @@ def step():
 
 
 def data_wait(batches):
-    """Yield each item of `batches`. If `step` is used, `epoch` prints the total wait (s)."""
+    """Yield each item of `batches`, and time the wait for it.
+
+    `epoch` prints the sum (s) if the script also calls `step`.
+    """
     global _waited
     batches, nothing = iter(batches), object()
     while True:

@@ -112,7 +112,7 @@ def main(
     """Write all tables into the folder `tables`, and results.json beside it.
 
     `config` is the study's configuration. `runs` is the folder of the grid's records, or null.
-    `records` has the files of each other kind. Accuracy on synthetic images is left out.
+    `records` maps every other kind of record to its files. Synthetic images have no accuracy.
     """
     study = config["study"]
     read: dict[str, list[Any]]

@@ -24,7 +24,7 @@ IDENTITY |= {"status", "study", "recipe", "run", "count"}
 
 
 class Figure(NamedTuple):
-    """A printed number in our unit, and the value of one unit of its last digit."""
+    """A printed number, converted to s, GB/s or 1, and the size of a step of its last digit."""
 
     value: float
     unit: float
@@ -93,7 +93,7 @@ def named(kind: str, text: str, within: bool = False) -> str:
 
 
 def figure(text: str, of: Head) -> Figure | None:
-    """Return the number of a field in s, GB/s, images/s or percent, or None."""
+    """Return the number in `text`, in s, GB/s, images/s or percent; None if it has none."""
     if clock := PATTERNS["clock"].fullmatch(text):
         hours, minutes, seconds = clock.groups()
         value = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)

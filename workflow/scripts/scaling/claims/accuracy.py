@@ -114,9 +114,9 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Return the claim that the best technique at `batch` is not worse than that at `reference`.
 
-    The test is for non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005). A best
-    learning rate at the end of its sweep could be improved: at `batch`, the claim is then not
-    refuted; at `reference`, it is not supported.
+    The test is for non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005). If the
+    best learning rate is at the end of its sweep, a better one may exist. If so at `batch`, a
+    failed test does not refute the claim; at `reference`, a passed test does not support it.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))

@@ -81,7 +81,7 @@ class TechniqueEntry(SweepOptions, types.Entry):
 
 
 def _named(entries: Any) -> Any:
-    """Return `entries`, each with a `name`. A string becomes an entry with this recipe and name."""
+    """Return `entries`, each with a `name`. A string x becomes {recipe: x, name: x}."""
     if not isinstance(entries, list):
         return entries
     given = [{"recipe": one} if isinstance(one, str) else one for one in entries]

@@ -68,7 +68,7 @@ def repeat_folder(repeat: int) -> str:
 
 
 def of(config: Mapping[str, Any]) -> list[Cell]:
-    """Return all runs of a configuration's grid; [] if its `parts` have no `scaling`.
+    """Return a `Cell` for each run of the grid in `config`; [] if its `parts` have no `scaling`.
 
     A recipe has one run for each combination of its strategies with GPUs, batch size, seed and
     repeat. If `strong_scaling` is true, a recipe also has the runs of `strong_pair`, unless the

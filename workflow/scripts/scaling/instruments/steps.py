@@ -272,7 +272,7 @@ def launches(events: list[Event]) -> Launches:
 
 
 def kernel_class(operator: str) -> KernelClass:
-    """Return the class of the kernels that `operator` launches, unless it updates weights."""
+    """Return the class of the kernels that `operator` launches. It does not know optimizers."""
     return next((kind for kind, names in CLASSES.items() if names.match(operator)), "other")
 
 

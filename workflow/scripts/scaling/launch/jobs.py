@@ -16,7 +16,7 @@ from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
 SHORTEST_LIMIT = 600.0
-"""Minimum time limit of a job in seconds. Only the limit of a run itself may be shorter."""
+"""Minimum time limit of a job in seconds. A run in its job may have a shorter limit."""
 REQUESTED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
 """Names of the Snakemake resources of a timed job, whose values `Jobs.requested` returns."""
 
@@ -120,7 +120,11 @@ class Jobs:
         return {"job": job, "files": files}
 
     def run(self, kind: type[Limits], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return parameters `job` and `files` of the rule for runs; wildcards name the run."""
+        """Return `params` of the Snakemake rule that makes a run: functions `job` and `files`.
+
+        Wildcards name the run. `job` has the options of `kind`, from `sections` of the configuration
+        and from `own`; `files` has the paths. Both are JSON.
+        """
 
         def job(wildcards: Any) -> str:
             options = self._config["recipes"][wildcards["recipe"]]
@@ -159,7 +163,7 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority, highest for the first run in `in_turns`; 0 for other runs."""
+        """Return a run's priority, which falls along `in_turns`; 0 for a run that is not there."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:

@@ -40,8 +40,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return accuracy, bytes and layers of a quantized copy of `network`.
 
-    The training images `chosen` calibrate the copy, unless a mistake of `scheme` replaces them. The
-    default scheme (int8 throughout) has histograms, too.
+    The training images `chosen` calibrate the copy, unless `scheme` makes the deliberate mistake of
+    other images. The result of the default scheme, int8 throughout, has histograms, too.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen

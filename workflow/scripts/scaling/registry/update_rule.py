@@ -98,5 +98,8 @@ def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
 
 
 def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """Return the global batches that cannot be divided equally among their GPUs."""
+    """Return the global batches that are no multiple of their number of GPUs.
+
+    That is `gpus` at `reference_batch`, and in proportion to the batch elsewhere.
+    """
     return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]

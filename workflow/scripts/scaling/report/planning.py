@@ -18,9 +18,9 @@ ENDS = ("", "_low", "_high")
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the recommended row, or None on a CPU or if no row qualifies.
 
-    First choice: of the time-to-accuracy trainings with two or more seeds, all of which reached the
-    accuracy, that with the shortest whole run. Second choice: of the rows for which `learned` is
-    true, the fastest with several seeds, or if none has several, the fastest.
+    First choice: the training to an accuracy with the shortest whole run, of those with two or more
+    seeds that all reached it. Second choice: the fastest row with several seeds for which `learned`
+    is true. Third choice: the fastest row for which `learned` is true.
     """
     if on_cpu(study.provenance):
         return None

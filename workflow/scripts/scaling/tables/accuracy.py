@@ -115,8 +115,8 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return medians and ranges of the trainings to `accuracy`, by number of GPUs.
 
-    `training_seconds` is the sum over epochs, at the average machine. `run_seconds` leaves out runs
-    that compiled. `speedup` compares training seconds with those on the fewest GPUs.
+    `training_seconds` is the sum over epochs, on a machine of average speed. `run_seconds` leaves
+    out runs that compiled. `speedup` compares training seconds with those on the fewest GPUs.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     groups, model = trainings.groupby("gpus"), Noise(trainings, "training_seconds")
@@ -167,7 +167,10 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many learning rates plain SGD tried at the reference batch, else 0."""
+    """Return how many learning rates the record of plain SGD at the reference batch tried.
+
+    Return 0 for other records.
+    """
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}

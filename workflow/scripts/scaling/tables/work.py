@@ -12,7 +12,7 @@ from scaling.tables.timing import Run
 IMPORTS_SECONDS = 2.0
 """Time that importing PyTorch takes at least."""
 ALIKE = 0.02
-"""Maximum relative difference of two numbers of samples that count as equal."""
+"""Two numbers of samples count as equal if they differ by at most this fraction."""
 WHOLE = "no epoch was printed: the whole run counts as one, start-up included"
 PRINTED = ["iterations", "samples"]
 """Columns that are known only if the command printed them."""

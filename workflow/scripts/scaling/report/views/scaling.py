@@ -60,7 +60,7 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 2: the sum of one configuration, and times of its messages."""
+    """Return the note of Table 2: the sum of the parts of one time, and times of messages."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
         names = ("training_seconds", "computing_seconds")
         other = "; of DataParallel, the time in which only messages run"
