@@ -122,7 +122,7 @@ class Jobs:
     def run(self, kind: type[Limits], *sections: str, **own: Any) -> dict[str, Any]:
         """Return `params` of the Snakemake rule that makes a run: functions `job` and `files`.
 
-        Wildcards name the run. `job` has the options of `kind`, from `sections` of the configuration
+        Wildcards name the run. `job` has options of `kind`, from `sections` of the configuration
         and from `own`; `files` has the paths. Both are JSON.
         """
 
