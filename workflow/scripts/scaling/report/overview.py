@@ -74,7 +74,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if fastest(cells) is None or on_cpu(study.provenance):
         return []
     first = [*_from_the_lab(study, cells), *_throughput(cells), *_more_gpus(cells)]
-    return [*first, _how_sure(study), *_to_do(study, cells)]
+    return [*first, _how_sure(study, cells), *_to_do(study, cells)]
 
 
 def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> str:
@@ -183,7 +183,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
     return found
 
 
-def _how_sure(study: StudyTables) -> Card:
+def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     """Return a card with the standard deviation of a run and the smallest difference it reveals."""
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     if not found:
@@ -194,6 +194,8 @@ def _how_sure(study: StudyTables) -> Card:
     words = "Standard deviation of a run. {} runs each reveal differences above {}."
     shown = " and ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
+    if changing := cells["unsettled"].sum():
+        text += fill(" {} not settled.", fmt.plural(changing, "configuration"))
     if warnings := len(study.audit):
         text += fill(" {}.", fmt.plural(warnings, "warning"))
     return Card("sure", "How sure", Markup("<br>").join(heads), text)
@@ -228,7 +230,9 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))
         return [card] * bool(advice)
-    words = "{} an epoch. No faster one is shown to be as accurate ({}, {})."
+    words = (
+        "{} an epoch. No faster one of another global batch is shown to be as accurate ({}, {})."
+    )
     seeds = fmt.plural(best.test_accuracy_count, "seed")
     best_of = fill(
         words, printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
@@ -239,7 +243,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         many = how_many_gpus(study, cells).query("break_even > 1")
         same = many["gpus"] * many["batch_size"] == best.gpus * best.batch_size
         for row in rows_of(many[same & (many["recipe"] == best.recipe)].tail(1)):
-            best_of += fill(", and {} up to {}", label(row), int(row.break_even - 1))
+            best_of += fill(", {} up to {} epochs", label(row), int(row.break_even - 1))
         best_of += Markup(".")
     text += fill(" {}.", advice) * bool(advice)
     return [Card("do", "What to do", head, best_of + text)]
