@@ -76,9 +76,12 @@ def main(
         "figures": dict.fromkeys(FIGURES, "")
         | {name: page.inline_svg(drawn / f"{name}.svg") for name in figures},
     }
-    for name in ("report.html", "answers.md"):
-        text = page.render(page.REPORT / f"{name}.j2", **values)
-        files.write_text(results / name, text)
+    texts = {
+        name: page.render(page.REPORT / f"{name}.j2", **values)
+        for name in ("report.html", "answers.md")
+    }
     for form, points in stored.read_config(page.REPORT / "forms.yaml").items():
-        files.write_text(results / f"answers-{form}.md", page.arranged(text, points))
+        texts[f"answers-{form}.md"] = page.arranged(texts["answers.md"], points)
+    for name, text in texts.items():
+        files.write_text(results / name, text)
     print(overview.headline(found, of_cells, cards))

@@ -217,15 +217,13 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     text, advice = Markup(""), LIMITS.get(limit, "")
     if advice:
         text = fill(" {} of an epoch: {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
-    if best and advice == LARGER:
-        advice = ""  # A larger batch is not shown to be as accurate.
-    elif advice == LARGER:
-        keys = CELL_KEYS[:3]
+    if advice == LARGER:
+        advice, keys = "", CELL_KEYS[:3]
         same = (cells[keys] == [getattr(chosen, key) for key in keys]).all(axis=1)
         larger = cells[same & (cells["batch_size"] > chosen.batch_size)]
         faster = larger[larger["epoch_seconds"] < chosen.epoch_seconds]
-        advice = ""
-        for row in rows_of(faster.nsmallest(1, "epoch_seconds")):
+        # None of them is shown to be as accurate as `best`.
+        for row in () if best else rows_of(faster.nsmallest(1, "epoch_seconds")):
             advice = f"{LARGER} ({batch(row)}: {fmt.seconds(row.epoch_seconds)})"
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))
