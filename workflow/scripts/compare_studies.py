@@ -124,8 +124,8 @@ def summary(found: pd.DataFrame) -> str:
 def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare")) -> None:
     """Compare studies `a` and `b`: write a Markdown file and a CSV file, and print the result.
 
-    `fail` is the largest slowdown that passes (`2%`). With it, the verdicts are also written to
-    gate.md and gate.json, and decide the exit status.
+    `fail` is the limit for slowdowns of `b`, such as `2%`; a larger slowdown fails. With a limit,
+    the verdicts are also written to gate.md and gate.json, and decide the exit status.
     """
     limit = limit_of(fail) if fail else 0.0
     folder, recipe, runs, commands, facts = read(a)

@@ -16,7 +16,7 @@ RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("s
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
     """Return the path of each file of the study, by its path in the packed folder.
 
-    Missing logs and traces are left out, with `partial: true` also records of trainings.
+    Missing logs and traces are left out. With `partial: true`, so are missing training records.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():

@@ -115,8 +115,9 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Return the claim that the best technique at `batch` is not worse than that at `reference`.
 
     The test is for non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005). If the
-    best learning rate is at the end of its sweep, a better one may exist. If so at `batch`, a
-    failed test does not refute the claim; at `reference`, a passed test does not support it.
+    best learning rate is at an end of its sweep, a better rate may exist beyond the sweep. With
+    such a rate at `batch`, a failed test does not refute the claim. With such a rate at
+    `reference`, a passed test does not support the claim.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))

@@ -42,7 +42,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A statement and its test. `more` is what an unclear verdict needs."""
+    """A statement and its test. `more` names the data that would decide an unclear verdict."""
 
     id: str
     sentence: str
@@ -61,8 +61,8 @@ class Hypothesis:
     ) -> Claim:
         """Return the claim on configuration `about`: supported if `holds`, else refuted if `fails`.
 
+        Otherwise it is unclear, and its sentence ends with `unclear`, or with "needs {self.more}".
         `parts` are tuples (row, holds, fails); if their verdicts differ, the claim is "in part".
-        The sentence of an unclear verdict ends with `unclear` or, by default, "needs" and `more`.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:

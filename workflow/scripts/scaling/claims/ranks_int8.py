@@ -91,7 +91,7 @@ def replicas(tables: StudyTables) -> Answer:
 
 
 MARGIN = 1.0
-"""Maximum loss of test accuracy by the hypothesis, in percentage points."""
+"""Limit of the hypothesis `LOSS` for the loss of test accuracy, in percentage points."""
 
 LOSS = Hypothesis(
     "B-cost",
@@ -104,7 +104,7 @@ LOSS = Hypothesis(
 
 
 def int8(tables: StudyTables) -> Answer:
-    """Return the answer to Part B: accuracy that the last stage loses, with a claim per stage."""
+    """Return the answer to Part B, on the last stage of quantization, and a claim per stage."""
     measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
     claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
     if not claims:

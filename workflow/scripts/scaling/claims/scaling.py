@@ -29,11 +29,11 @@ LARGER = Hypothesis(
     "1; refuted: slower, or the same to 1 %.",
 )
 FITS = 0.05
-"""Maximum relative residual of a printed model of a step's time."""
+"""Largest relative error with which the linear fit to step times (`_model`) is reported."""
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Return the answer to Q1: for each recipe a model of a step's time, or else the throughput."""
+    """Return the answer to Q1: for each recipe a fit of step times (`_model`), else throughput."""
     shares = tables.utilization[[*CELL_KEYS, "loading_share", "idle_besides_share"]]
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1")
     times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
@@ -71,7 +71,7 @@ def _throughput(recipe: object, cells: pd.DataFrame) -> str:
 
 
 def _model(cells: pd.DataFrame) -> str:
-    """Return a sentence on the times of a step: constant and per image; "" if they fit badly."""
+    """Fit step times by a constant plus a time per image. Return a sentence; "" for a bad fit."""
     seconds, *work = cells[["training_seconds", "iterations", "samples"]].to_numpy(float).T
     shares = np.stack(work, axis=1) / seconds[:, None]
     step, image = np.linalg.lstsq(shares, np.ones(len(cells)))[0]

@@ -21,12 +21,12 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""Minimum number of seeds for an own standard deviation. With fewer, `_equal_trainings` gives it:
-an interval of two seeds is ± 9 of their standard deviations."""
+"""A configuration with fewer seeds gets the pooled standard deviation of `_equal_trainings`.
+Alone, two seeds would have an interval of ± 9 of their standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
-"""A configuration is as accurate as its reference if the interval of the difference is above this,
-negated."""
+"""A configuration is as accurate as its reference if the interval of the difference in accuracy
+(configuration minus reference) is above `-AS_WELL`."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SPEEDUP = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
@@ -115,8 +115,9 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return medians and ranges of the trainings to `accuracy`, by number of GPUs.
 
-    `training_seconds` is the sum over epochs, on a machine of average speed. `run_seconds` leaves
-    out runs that compiled. `speedup` compares training seconds with those on the fewest GPUs.
+    `training_seconds` is the sum over epochs, for the average machine (see noise.py); its range is
+    as measured. `run_seconds` leaves out runs that compiled code. `speedup` is training seconds on
+    the fewest GPUs / training seconds.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     groups, model = trainings.groupby("gpus"), Noise(trainings, "training_seconds")
@@ -167,10 +168,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many learning rates the record of plain SGD at the reference batch tried.
-
-    Return 0 for other records.
-    """
+    """Return how many learning rates a record of plain SGD at the reference batch has, else 0."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}
@@ -193,8 +191,8 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """Return means over seeds at the chosen learning rate, by technique and global batch.
 
-    `validation_accuracy` is of the runs that chose the rate. Claims tolerate a loss of test
-    accuracy below `accuracy_margin`.
+    `validation_accuracy` is from the sweep that chose the rate. `accuracy_margin` becomes a
+    column: claims tolerate a loss of test accuracy below it.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

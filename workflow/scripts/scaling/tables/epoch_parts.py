@@ -1,4 +1,4 @@
-"""Make tables of the parts of an epoch (communication, bandwidth, utilization) and of findings."""
+"""Make tables of parts of an epoch (communication, bandwidth, utilization), and of warnings."""
 
 from dataclasses import asdict
 from typing import Any
@@ -24,9 +24,9 @@ PEAKS = ["peak_flops_per_second", "peak_bytes_per_second"]
 def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return the seconds per epoch of the gradient exchange, for configurations on several GPUs.
 
-    `compute_seconds` is the training time without the exchange; with it, training takes
-    `delay_seconds` longer. In traced steps, messages take `messages_seconds`; only messages run
-    during `exposed_seconds`. Values are means over runs, with 95 % intervals.
+    `compute_seconds` is the training time without exchange; the exchange adds `delay_seconds`. From
+    traced steps, `messages_seconds` is the time in which messages run; `exposed_seconds` is the
+    part of it without other kernels. Values are means over runs, with 95 % intervals.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
     steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
@@ -41,9 +41,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return the seconds per iteration of the quantities `EXCHANGE` that a run measured.
+    """Return seconds per iteration by name (`EXCHANGE`), for the quantities that a run measured.
 
-    The delay is that of the slowest rank. Times of messages are those of the rank that waits least.
+    `delay_seconds` is of the slowest rank. The other values are minima over ranks (least waiting).
     """
     seconds = {}
 
@@ -62,7 +62,7 @@ def _exchange(record: RunRecord) -> dict[str, float]:
 
 
 def of_machines(tables: StudyTables) -> pd.DataFrame:
-    """Return a row for each configuration on each machine that has timed runs of it."""
+    """Return each pair of a configuration and a machine that timed it: `CELL_KEYS`, `machine`."""
     ran = tables.provenance[tables.provenance["epoch_seconds"].notna()]
     return ran[[*CELL_KEYS, "machine"]].drop_duplicates()
 
@@ -70,9 +70,9 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
     """Return bytes per iteration on the busiest link, and bandwidth of standalone messages in GB/s.
 
-    Standalone messages are from sweeps on the machines of the row. Their kinds are the strategy's
-    `sweep_kinds`, or else all-reduces of the sizes that the row sends. The bandwidth is NaN if a
-    message is missing or had wrong results.
+    Standalone messages are sent without training, in sweeps on the machines of `row`. If the
+    strategy has `sweep_kinds`, messages of these kinds count; otherwise, all-reduces of the sizes
+    `row.message_bytes`. The bandwidth is NaN if a message is missing or had wrong results.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
@@ -134,9 +134,10 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     On N GPUs, utilization = images/s · flops_per_image / (N · peak FLOP/s) (Chowdhery et al. 2022,
     arXiv:2204.02311, section 4.1). `idle_share` is 1 − busy seconds / epoch.
 
-    Six shares add up to 1: utilization, `loading_share`, `exposed_share`, `slower_share` (kernels
-    that compute, minus utilization), `idle_besides_share` (`idle_share` minus `loading_share`), and
-    the rest. The rest is `waiting_share`, messages that wait; without a trace, `unknown_share`.
+    Six shares add up to 1: (1) utilization; (2) `loading_share`, data wait; (3) `exposed_share`,
+    messages without compute; (4) `slower_share`, compute kernels minus utilization; (5)
+    `idle_besides_share`, `idle_share` minus `loading_share`; (6) the remainder. It is called
+    `waiting_share` (messages wait for other ranks), or `unknown_share` without a trace.
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     messages = tables.communication[[*CELL_KEYS, "exposed_seconds"]]
@@ -180,7 +181,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
 
 def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `slow`, and a finding for epochs faster than the measured peak allows."""
+    """Return the warnings `slow`, and a warning for each epoch faster than the peak rate allows."""
     fast = tables.utilization.query("utilization > 1")
     text = " of the measured peak: the epoch took less time than its operations can take"
     fast = fast.assign(message=[fmt.percent(share) + text for share in fast["utilization"]])

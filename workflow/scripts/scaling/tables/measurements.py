@@ -19,14 +19,15 @@ ALONE = "seconds_without_exchange"
 GB = 1e9
 """Bytes of one GB (decimal, as in nccl-tests)."""
 SLOW = 0.05
-"""Excess time of a slow rank's steps, as a fraction. GPUs of a type differ by 1 or 2 %."""
+"""A rank is slow if its steps take longer than those of the other ranks by more than this fraction.
+GPUs of one type differ by 0.01 or 0.02."""
 STEP = ["seconds", "busy_seconds", "compute_seconds"]
 
 
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
-    """Return a finding for each configuration with a rank that computes slower than the others.
+    """Return a warning for each configuration with a rank that computes slower than the others.
 
-    The times are those of steps without gradient exchange, or of a command's steps.
+    It compares times of steps without gradient exchange, or of steps that a command prints.
     """
     findings = []
     for cell, records, _ in by_cell(runs):
@@ -48,9 +49,10 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return seconds, work and rate of kernels in a step, by configuration and class of kernels.
 
-    `seconds` of all classes add up to the step. `rate` is work per second in which kernels of the
-    class run: FLOP/s of matrix products, B/s of others. `reached` is `rate` / limit; the limit is
-    the peak rate of matrix products, or of copies on a GPU. `least_seconds` is work / limit.
+    `seconds` of all classes add up to the step; an overlap of kernels counts for one class. Work is
+    FLOPs of matrix products, and bytes of other classes. `rate` is work divided by the seconds in
+    which kernels of the class run. `reached` is `rate` / limit; `least_seconds` is work / limit.
+    The limit is the peak rate of matrix products, or of copies on a GPU.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -86,11 +88,11 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 def costs(runs: list[Run]) -> pd.DataFrame:
     """Return FLOPs per image, memory, drift, start-up and times of steps of each configuration.
 
-    `power_capped_share` is the share of measured epochs at the power limit, for the GPU that was
-    there longest. `startup_seconds` is of runs that compiled nothing. `switches` are options that
+    `power_capped_share` is the share of measured epochs that a run's most limited GPU spent at the
+    power limit. `startup_seconds` leaves out runs that compiled code. `switches` are options that
     all runs enabled. `message_bytes` are the sizes of a step's gradient messages, if runs agree.
-    `rank_step_seconds` is the median over ranks of a step that a command's client timed. Columns
-    `step_…` are of traced steps: medians over GPUs, then over runs.
+    `rank_step_seconds` is the median over ranks of step times that a user's command prints
+    (scaling_client.py). Columns `step_…` are of traced steps: medians over GPUs, then over runs.
     """
     return schema.arrange("costs", [cell | _costs(records) for cell, records, _ in by_cell(runs)])
 
@@ -138,7 +140,7 @@ def _costs(records: list[RunRecord]) -> dict[str, Any]:
 
 
 def _power_capped(record: RunRecord) -> tuple[Any, ...]:
-    """Return the seconds at the power limit, maximum over ranks, and those of measured epochs."""
+    """Return seconds of measured epochs, maxima over ranks: at the power limit, and in total."""
     rows = [row for row in record.get("energy") or () if row["role"] == "measured"]
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
@@ -187,8 +189,9 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the rate of each matrix product and copy in the peak records: work / median seconds.
 
-    Work is 2·n³ FLOP for n×n matrices, else bytes; a copy on a device reads and writes each byte.
-    `peak` marks the best rate of a machine, quantity, precision and `state`.
+    Work is 2·n³ FLOP for n×n matrices. For a copy it is the copied bytes, or twice these if the
+    copy is on one device (read and write). `peak` marks the best rate of a machine, quantity,
+    precision and `state` (`sprint`: after a rest; `sustained`: under load).
     """
     rows = []
     for row, about in [(row, one["environment"]) for one in documents for row in one["rows"]]:

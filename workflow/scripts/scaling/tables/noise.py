@@ -2,7 +2,8 @@
 
 The logarithm of a run's median time is the effect of its configuration plus that of its machine.
 Least squares fit these effects for each recipe and version of the measuring code. All runs of one
-recipe, strategy and number of GPUs have the same variance.
+recipe, strategy and number of GPUs have the same variance. The average machine has the mean effect
+of the machines, weighted by their runs on the fewest GPUs.
 """
 
 import hashlib
@@ -55,7 +56,7 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the number of the connected component of each node `left`; edges end at `right`."""
+    """Return the connected component of each left node. Edge i joins `left[i]` and `right[i]`."""
     first = int(left.max()) + 1
     size = first + int(right.max()) + 1
     graph = coo_array((np.ones(len(left)), (left, first + right)), shape=(size, size))
@@ -65,8 +66,9 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 class Noise:
     """The model of noise for the column `quantity` of `runs`.
 
-    The columns `keys` of `runs` identify a configuration. Of each configuration, only runs with
-    the most frequent `code` count. If `apart`, each batch size has its own fit and variance.
+    The columns `keys` of `runs` identify a configuration. For each configuration, the model uses
+    only the runs with the most frequent `code` (version of the measuring code). If `apart`, each
+    batch size has its own fit and variance.
     """
 
     def __init__(
@@ -109,14 +111,11 @@ class Noise:
         self._variance = squares @ self._kind / self._freedom
 
     def _at(self, cells: pd.DataFrame) -> NDArray[Any]:
-        """Return the position of each row in the model; -1 if it is not there."""
+        """Return the index of each row's configuration in `self._cells`; -1 if it has no time."""
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weighted sums of log times, their standard errors and degrees of freedom.
-
-        `weights` has a row for each sum and a column for each run.
-        """
+        """Return sums of log times by `weights` [sum, run], standard errors, degrees of freedom."""
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)
@@ -125,10 +124,7 @@ class Noise:
         return weights @ self._logs, np.sqrt(whole), np.where(whole > 0, freedom, math.inf)
 
     def times(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """Return the time of each row at the average machine.
-
-        Columns are `value`, 95 % interval, number of runs, and number of machines.
-        """
+        """Return times at the average machine: `value`, 95 % interval, `runs` and `machines`."""
         table = pd.DataFrame(index=self._cells, columns=["value", *ENDS, "runs", "machines"])
         if len(table):
             log, error, freedom = self._of(self._weights)
@@ -158,13 +154,13 @@ class Noise:
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
     ) -> pd.DataFrame:
-        """Return the ratio `factor` · `one` / `other` of each row, in the columns `RATIO`."""
+        """Return `factor` · time of `one` / time of `other` by row, in the columns `RATIO`."""
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = map(self._ratio, self._at(one), self._at(other), more)
         return pd.DataFrame(rows, one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
-        """Return the row of `ratios` for two positions; `more` is the logarithm of `factor`."""
+        """Return a row of `ratios`: exp(`more`) · time of index `one` / time of index `other`."""
         note = ""
         if min(one, other) < 0:
             note = NO_TIME
@@ -190,7 +186,7 @@ def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
 
 
 def scope(runs: int, machines: int, unknown: bool) -> str:
-    """Return the scope of a ratio as text: `3 machines` or `1 run: no interval`."""
+    """Return how many machines or runs a ratio has: `3 machines`. `unknown`: it has no interval."""
     if unknown:
         return f"{fmt.plural(runs, 'run')}: no interval"
     if machines > 1:
@@ -201,9 +197,10 @@ def scope(runs: int, machines: int, unknown: bool) -> str:
 def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, float]:
     """Return the verdict on a ratio, and how many runs to add if it is `unclear`.
 
-    `log` is the logarithm of the ratio, `error` its standard error. The verdict is `faster` or
-    `slower` if the 95 % interval excludes 1; `same` if the 90 % interval is within 1 ± `SAME`; ""
-    if the error is NaN. More runs shorten the interval and add degrees of freedom.
+    The ratio is a baseline's time / a configuration's time; `log` is its logarithm, with standard
+    error `error`. If the 95 % interval excludes 1, the verdict is `faster` (ratio above 1) or
+    `slower`. It is `same` if the 90 % interval is within 1 ± `SAME`, and "" if the error is NaN.
+    More runs shorten the interval and add degrees of freedom.
     """
     if math.isnan(error):
         return "", math.nan

@@ -64,9 +64,10 @@ def _content(message: Row, model: Row) -> str:
 
 
 def buffers(documents: list[Row]) -> pd.DataFrame:
-    """Return metrics, drift and hashes of each rank, by buffer mode, for the first seed.
+    """Return metrics, drift, and hashes of parameters and buffers of each rank, for the first seed.
 
-    `drift` in synchronization/worker.py explains the columns of drift.
+    `buffers` is `broadcast` (from rank 0), `local` (of each rank) or `sync_batch_norm`. `drift` in
+    synchronization/worker.py explains the columns of drift.
     """
     rows = [
         {**one, **rank, "gpus": document["gpus"], "epochs": 1 + one["orders"][-1]["epoch"]}
@@ -84,8 +85,8 @@ def buffers(documents: list[Row]) -> pd.DataFrame:
 def quantization(documents: list[Row]) -> pd.DataFrame:
     """Return accuracy and size of each seed's variants; the first row of a seed is float32.
 
-    `mean_standard_error_points` is a standard error over test images. It is that of a variant's
-    difference from float32, averaged over all seeds.
+    The accuracy of a variant minus that of float32 is averaged over all seeds. Its standard error
+    over test images, in percentage points, is `mean_standard_error_points`.
     """
     errors = {
         name: _standard_error([one for one in documents if one["variant"] == name])
@@ -142,7 +143,7 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 
 
 def _standard_error(variants: list[Row]) -> float:
-    """Return the standard error of the mean difference from float32, over images, in points."""
+    """Return `mean_standard_error_points` of one variant, from its records of all seeds."""
     labels = decode(variants[0]["classes"]["labels"])
     sides = ([decode(one["classes"][of]) for one in variants] for of in ("float32", "variant"))
     return mean_difference(labels, *sides)[ERROR]
@@ -166,15 +167,15 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference(row: Any) -> str:
-    """Return the difference of a row of `costs`, with its interval over seeds: `−0.20 ± 0.17`."""
+    """Return a variant's accuracy minus float32's, with interval over seeds: `−0.20 ± 0.17`."""
     off = row.margin_points
     return fmt.points(row.difference_points) + ("" if pd.isna(off) else f" ± {off:.2f}")
 
 
 def reach(row: Any) -> str:
-    """Return the range of differences over seeds, and their interval over images, as text.
+    """Return accuracy differences of a row of `costs` as text: `−0.28 to +0.25; of images ± 0.11`.
 
-    For a row of `costs`, in percentage points: `−0.28 to +0.25; of images ± 0.11`.
+    In percentage points: the range over seeds, and half the 95 % interval over test images.
     """
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))

@@ -67,11 +67,11 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 
 
 def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
-    """Return the times of two studies by configuration, in columns a_… and b_…, slowest b first.
+    """Return the times of two studies by configuration, in columns a_… and b_….
 
-    `ratio` is time a / time b. If `pairs`, it is the geometric mean over pairs of runs that have
-    the same seed and repeat.
-    `verdict` says whether b is faster. Configurations without a time are left out.
+    `ratio` is time a / time b; the smallest ratio comes first. If `pairs`, it is the geometric
+    mean over pairs of runs that have the same seed and repeat. `verdict` says whether b is faster.
+    Configurations without a time are left out.
     """
     ran = pd.concat([a.provenance.assign(side="a"), b.provenance.assign(side="b")])
     noise = Noise(ran, TIMES[0], [*CELL_KEYS, "side"])
@@ -99,7 +99,7 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
 
 
 def _sided(study: StudyTables, side: str) -> pd.DataFrame:
-    """Return status, counts, unit and model of each configuration, in columns `{side}_…`."""
+    """Return `{side}_…` by configuration: status, epochs, samples, unit of samples, and network."""
     table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
     ran = study.provenance.astype({"model": object}).fillna({"model": ""})
     models = ran.groupby(CELL_KEYS)["model"].max()
@@ -107,9 +107,9 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 
 
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
-    """Return the ratios `one` / `other` of pairs of runs with equal seed and repeat.
+    """Return the ratios `more` · `one` / `other`, from pairs of runs with equal seed and repeat.
 
-    The model of noise then fits each configuration alone. A pair takes the place of a machine.
+    The noise model has a fit per configuration, and effects of pairs instead of machines.
     """
     timed = ran[ran["epoch_seconds"] > 0]
     pairs = timed[timed.groupby(RUN_KEYS)["side"].transform("nunique") == 2]

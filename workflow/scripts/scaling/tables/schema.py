@@ -101,7 +101,7 @@ ENDS = {"interval": ("", "_low", "_high"), "range": ("", "_min", "_max")}
 FORMULA = r"^'*[=+\-@\t\r]"
 """Matches a text that a spreadsheet would evaluate, even behind apostrophes."""
 QUOTED = r"^'(?='*[=+\-@\t\r])"
-"""Matches the apostrophe that `as_csv` puts before such a text."""
+"""Matches the apostrophe that `as_csv` puts before a text that matches `FORMULA`."""
 
 
 class Table(NamedTuple):
@@ -151,7 +151,7 @@ class StudyFiles:
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
-    """Return `rows` with exactly the columns of table `name`; on one GPU, the strategy is ""."""
+    """Return `rows` with exactly the columns of table `name`. Set the strategy to "" on one GPU."""
     table = pd.DataFrame(rows, columns=[*TABLES[name].types])
     if "strategy" in table:
         table["strategy"] = table["strategy"].mask(table["gpus"] == 1, "")
@@ -224,7 +224,7 @@ class StudyTables:
 
 
 def read_study(study: str, paths: Iterable[Path], manifest: Path | None = None) -> StudyTables:
-    """Return the tables of `study` from the CSV files `paths`, and its dataset's manifest."""
+    """Read the CSV files `paths` and, if given, the dataset's `manifest` into tables of `study`."""
     frames = {path.stem: read(path.stem, path) for path in paths}
     return StudyTables(study, frames, DATASET.read(manifest) if manifest else {})
 
@@ -241,10 +241,7 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each recipe and strategy, by name (`tuned/ddp`).
-
-    The recipe's rows on one GPU are among the rows of each strategy.
-    """
+    """Return the rows of each recipe and strategy, and those on one GPU, by name (`tuned/ddp`)."""
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
         for strategy in [one for one in rows["strategy"].unique() if one] or [""]:

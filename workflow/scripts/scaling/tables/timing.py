@@ -71,10 +71,10 @@ def joules(record: RunRecord, *roles: Role) -> float:
 
 
 def in_memory(record: RunRecord, name: str) -> NDArray[np.float64] | None:
-    """Return the seconds of an epoch on batches in memory: [rank, block of steps].
+    """Return seconds of an epoch on batches in memory, from each block of steps: [rank, block].
 
-    `name` is the key of blocks with or without gradient exchange. None if the run has no such
-    blocks.
+    `name` is `seconds` (steps with gradient exchange) or `seconds_without_exchange`. None if the
+    run has no such blocks.
     """
     ranks: list[Any] = [*record["in_memory"]]
     whole = epochs([record], "measured")
@@ -97,7 +97,7 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """Return the times of each configuration at the average machine, with 95 % intervals."""
+    """Return each configuration's times at the average machine (noise.py), with 95 % intervals."""
     ran = provenance(runs)
     rows = (cell | _counted(records, number) for cell, records, number in by_cell(runs))
     table = schema.arrange("timing", rows)
@@ -109,9 +109,10 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(records: list[RunRecord], runs: int) -> dict[str, Any]:
-    """Return a configuration's worst status, messages, and counts of epochs, steps and samples.
+    """Return a configuration's worst status, error texts, and counts of epochs, steps and samples.
 
-    `loader_seconds` is not in seconds yet: it is the share of an epoch that a run waits for data.
+    `runs` is the number of its runs. `loader_seconds` is the share of an epoch that is data wait;
+    `timing` makes seconds of it.
     """
     messages = [record["message"] for record in records if record["message"]]
     if missing := runs - len(records):
@@ -143,9 +144,9 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return the entries of `environment` with names in `known`, as text.
+    """Return the entries of `environment` with names in `known`; all values become texts.
 
-    `code` is the digest of the measuring code; old records have only the commit.
+    `code` is the digest of the measuring code, or the commit if an old record has no digest.
     """
     variables = environment.get("variables") or {}
     values = environment | {"variables": [f"{name}={own}" for name, own in variables.items()]}
@@ -178,10 +179,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return a training and its options as text.
-
-    Options are those that were applied. A run that ended too early has only the requested ones.
-    """
+    """Return a training and its options as text; requested options if none were applied."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}

@@ -22,10 +22,11 @@ Findings = list[dict[str, Any]]
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with the units and samples of the commands in `recipes`, and all warnings.
+    """Return `timing` with samples and their units for the commands in `recipes`, and all warnings.
 
-    Samples are summed over ranks. A command may print those of one rank: the recipe's key `samples`
-    says so, or N GPUs print 1/N of the samples of one GPU. Values that were not printed are NaN.
+    Samples are summed over ranks: if a command on N GPUs prints the samples of one rank, they are
+    multiplied by N. The recipe's key `samples` says which it prints, `rank` or `all`. Without the
+    key, 1/N of the samples on one GPU means one rank. Values that were not printed are NaN.
     """
     of_recipes = {name: one["unit"] for name, one in recipes.items()}
     units = timing["recipe"].map(of_recipes).astype(object)
@@ -58,16 +59,19 @@ def settle(
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return the ratio of samples of commands, and 1 for other recipes.
+    """Return the ratio of samples per epoch, `other` / `one`; 1 if a recipe is not a command.
 
-    The ratio is `other` / `one`. These are prefixes of columns.
+    `one` and `other` are prefixes of columns, such as `a_`. An unknown ratio is 1, too.
     """
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
 
 
 def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str]:
-    """Yield a warning if samples or times on several GPUs do not fit those on one GPU (`base`)."""
+    """Yield a warning if samples or times on several GPUs contradict those on one GPU (`base`).
+
+    `of_rank`: samples are taken for those of one rank. `scope`: the recipe's key `samples`.
+    """
     on, more = fmt.gpus(row["gpus"]), row["samples"] / base["samples"]
     numbers = f"{row['samples']:,.0f} samples an epoch on {on} and {base['samples']:,.0f} on 1 GPU"
     if pd.isna(more):

@@ -23,7 +23,7 @@ from scaling.tables import timing
 
 RESULTS, LOGS = stored.RESULTS, Path("logs")
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
-"""Log folders of the grid's runs, and of jobs that measure nothing."""
+"""Log folders without logs of "other measurements": those of the grid's runs and of reports."""
 say = logging.getLogger("snakemake.logging").info
 
 
@@ -146,7 +146,7 @@ class Progress:
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def fail(self) -> None:
-        """Start a report of existing runs; print where it will be, and how to list all failures."""
+        """Start `make report` of the existing runs. Print its path, and where to see failures."""
         self.render_partial()
         say(
             "make status lists the state of each run, and the logs of failed ones; the report of "
@@ -208,7 +208,7 @@ def study_status(config: dict[str, Any], since: float) -> str:
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return how many runs are in each state: `2 done, 1 waiting`; only states for `alone` runs."""
+    """Return the number of runs by state: `2 done, 1 waiting`; no numbers up to `alone` runs."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 
