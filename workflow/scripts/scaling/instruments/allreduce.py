@@ -58,9 +58,9 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
     """Return (kind, bytes) of each message that a training step of the model sends.
 
-    `bucket` is a gradient bucket, first of default DDP, then of recipe `tuned`. DDP first rebuilds
-    its buckets, so their sizes are final. `broadcast` and `reduce` are messages of DataParallel (on
-    GPUs only). `gradients` is one message of all gradients.
+    `bucket` is a gradient bucket. Buckets of default DDP precede buckets of recipe `tuned`. Some
+    steps run first, so that DDP has rebuilt its buckets. `broadcast` and `reduce` are messages of
+    DataParallel (on GPUs only). `gradients` is one message of all gradients.
     """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])

@@ -39,9 +39,8 @@ def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (see `Peak`) for each precision and matrix size, and for each copy.
 
     In state `sprint`, a matrix product is timed after a rest. In state `sustained`, products of the
-    fastest size are repeated for `sustained_seconds`. If their times are then unsteady, repeats go
-    on, for at most 3 · `sustained_seconds`. The row has the last times. With 0 seconds, no row is
-    `sustained`.
+    fastest size are repeated for `sustained_seconds` (0: no such row). If their times are then
+    unsteady, repeats go on, for at most 3 · `sustained_seconds`. The row has the last times.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":
@@ -93,8 +92,8 @@ def _repeated(
 ) -> list[float]:
     """Return seconds per operation, by the host's clock, in each of the last `repeats` blocks.
 
-    A block is several operations that take at least `BLOCK_SECONDS`. Blocks repeat for `least`
-    seconds, then until their times are steady, but for at most 3 · `least` seconds.
+    A block is several operations that take at least `BLOCK_SECONDS`. After `repeats` blocks, more
+    follow until `least` seconds have passed and times are steady, or until 3 · `least` seconds.
     """
 
     def now() -> float:

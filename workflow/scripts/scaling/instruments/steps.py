@@ -54,16 +54,14 @@ CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "copies": re.compile(r"aten::(\w*copy|clone|cat\b|_local_scalar)|fsdp::"),
     "element-wise": re.compile(r"aten::|triton_"),
 }
-"""Regular expressions for the start of an operator's name, by kernel class. The first match
-counts."""
+"""Patterns of the start of an operator's name, by kernel class. The first match counts."""
 LOOKUPS = re.compile(r"index|embedding|scatter")
 """Matches operators that read only a part of their input arrays."""
 NO_OUTPUT = re.compile(r"triton_|.*copy_$|aten::(zero_|fill_|sum|mean|arg|nll|max_pool)")
 """Matches operators whose output `moved_bytes` ignores, as it is small or is also an input."""
 ITEM_BYTES = {"float": 4, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1}
 ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "TensorList": 4}
-"""Bytes per element of each type in a trace. A TensorList (of an optimizer) counts as
-float32."""
+"""Bytes per element of each type in a trace. An optimizer's TensorList counts as float32."""
 
 
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
@@ -72,8 +70,8 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
     `in_memory` has the seconds of each block of at most `limit` steps: with the exchange of
     gradients in `seconds`, without it in `seconds_without_exchange` (None if impossible).
     `readings` has the result of `communication`, or is [] on one GPU. `device_time` has the result
-    of `busy_times` for each GPU, and the median of `in_memory["seconds"]`, because tracing makes
-    steps longer. `step` has the trace events of one step.
+    of `busy_times` for each GPU. Its `seconds` are the median of `in_memory["seconds"]`, not those
+    of the trace, because tracing makes steps longer. `step` has the trace events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -119,9 +117,8 @@ def busy_times(spans: Spans) -> dict[str, Any]:
     """Return busy seconds of a device, in total and for each kernel class.
 
     Classes have the order of `KernelClass`. `running_seconds` is the time in which kernels of a
-    class run. `seconds` is the part of it in which no kernel of an earlier class runs. All
-    `seconds` add up to `busy_seconds`. Without the last class, `communication`, they add up to
-    `compute_seconds`.
+    class run, `seconds` the part of it in which no kernel of an earlier class runs. All `seconds`
+    add up to `busy_seconds`, or without the last class, `communication`, to `compute_seconds`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -140,12 +137,12 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return the seconds of communication on the device that communicates longest.
+    """Return times of communication (s) on this rank's device that communicates longest.
 
     `devices` and `messages` are this rank's, by device. `everyone` lists the messages of all
-    devices of all ranks. A message counts with its shortest duration on any device, because the
-    device that joins last does not wait. `start_skew_seconds` is the time for which this device
-    waits for others. If there is no communication, the result has a `note` instead.
+    devices of all ranks. A message's time is its shortest duration on any device, because the
+    device that joins last does not wait. `start_skew_seconds` is the rest, in which the device of
+    the result waits. If there is no communication, the result has a `note` instead.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -207,9 +204,9 @@ def record(
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
-    """Trace steps without CUDA graphs; return the class and bytes of each kernel.
+    """Return the class and bytes of each kernel (`Launches`) in steps without CUDA graphs.
 
-    In a replayed graph, the launching operators are unknown. If GPU memory is too small, return {}.
+    A replayed graph hides which operator launches a kernel. If GPU memory is too small, return {}.
     """
     trainer.step.replays = False
     try:
@@ -272,7 +269,7 @@ def launches(events: list[Event]) -> Launches:
 
 
 def kernel_class(operator: str) -> KernelClass:
-    """Return the class of the kernels that `operator` launches. It does not know optimizers."""
+    """Return the class of the kernels that `operator` launches. The result is never "optimizer"."""
     return next((kind for kind, names in CLASSES.items() if names.match(operator)), "other")
 
 

@@ -74,9 +74,9 @@ class Jobs:
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return the machine check that a repeat's jobs have as input: [path], or [] for none.
+        """Return the machine check that a repeat's jobs have as input: its path in a list, or [].
 
-        Once a repeat has records, the result is fixed: Snakemake repeats jobs whose input changes.
+        Once a repeat has records, no path is added: Snakemake reruns jobs that have a new input.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"
@@ -84,7 +84,7 @@ class Jobs:
         return [str(path)] if wanted or path.exists() else []
 
     def machine_checks(self) -> list[str]:
-        """Return the machine checks of all repeats, which may run on different machines."""
+        """Return the paths of the machine checks of all repeats, whose machines may differ."""
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
@@ -104,8 +104,9 @@ class Jobs:
     def job(self, name: str, kind: type[Measurement], *sections: str) -> dict[str, Any]:
         """Return a rule's parameters `job` and `files`, which are functions that Snakemake calls.
 
-        Each returns a JSON object of one key, `name`: with options in `job`, with paths in `files`.
-        Snakemake repeats a job if `job` changes, but ignores `files`, which depend on `output`.
+        Both return JSON with the key `name`. In `job`, its value is the options of `kind`, from
+        `sections` of the configuration. In `files`, it is the rule's paths. Snakemake reruns a job
+        if `job` changes, but ignores `files`, because this function uses `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -163,7 +164,7 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority, which falls along `in_turns`; 0 for a run that is not there."""
+        """Return a run's priority in Snakemake: high for early runs of `in_turns`, 0 for others."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
@@ -175,9 +176,9 @@ class Jobs:
         return max(1, math.ceil(gpus / self._per_node))
 
     def threads(self, wildcards: Mapping[str, str]) -> int:
-        """Return the CPU cores of a timed job on each node.
+        """Return the number of CPU cores on each node for a job that measures time.
 
-        On this machine a timed job has all cores, unless `machine.share` is true.
+        Without a cluster, the job has all cores of this machine, unless `machine.share` is true.
         """
         if self._workflow.local_exec and not self._shares:
             return int(self._workflow.resource_settings.cores or 1)

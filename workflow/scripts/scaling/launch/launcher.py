@@ -87,7 +87,7 @@ class ProcessResult:
 
 
 def elapsed() -> float:
-    """Return the seconds since `launch` started this process, on the machine that launched it."""
+    """Return the seconds since `launch` was called. Call this only on the same machine."""
     return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 

@@ -100,9 +100,9 @@ def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str],
 def launch_ranks(
     function: str, arguments: dict[str, Any], options: Any, output: Path, gpus: int
 ) -> ProcessResult:
-    """Call `function` (`module:name`) on each node of a job.
+    """Start one process on each node of a job. The process calls `function` (`module:name`).
 
-    Return the exit status of the job, and the reports of its ranks.
+    `function` may start several ranks. Return the job's exit status, and the reports of its ranks.
 
     `gpus` counts all nodes, but this process locks only GPUs of its own node. The file job.json
     contains the name of `function` and the `arguments`. It is in a temporary folder beside

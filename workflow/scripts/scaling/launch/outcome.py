@@ -58,7 +58,7 @@ def first_sentence(error: BaseException) -> str:
 
 
 def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
-    """Return the first out-of-memory error among an error and its causes, with its status."""
+    """Return status and first out-of-memory error of a cause chain; if none, None and `error`."""
     origin: BaseException | None = error
     while origin:
         if status := status_of(f"{type(origin).__name__}: {origin}"):
@@ -137,8 +137,8 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Return phrases that say how ranks ended, the first failure first, and which ranks hung.
 
-    Ranks that reported neither an error nor an end likely hung. If every rank reported, as after a
-    timeout, those with the fewest steps likely hung first. `done` maps each rank to its last epoch.
+    Ranks that reported neither an error nor an end likely hung. If all reported, ranks with the
+    fewest steps in `outcomes` (errors, by time) did. `done` maps each rank to its last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

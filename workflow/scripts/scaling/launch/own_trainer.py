@@ -100,13 +100,13 @@ class Sampler:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return counters at `time`, interpolated in the samples `own`. Incomplete ones are omitted."""
+    """Return counters at `time`, interpolated in the samples `own`. Omit counters with NaN."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Run the command in a recipe, which may write to `folder`; return the record of the run."""
+    """Run a recipe's command, which may write to `folder`. Return the record of the run."""
     before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {
@@ -200,8 +200,7 @@ def _verdict(
 ) -> tuple[Status, str | None, pd.DataFrame]:
     """Return the run's status, a sentence about anything unusual (or None), and the epochs.
 
-    UserError if the command fails for an unknown reason, or if its epochs are too few or
-    impossible.
+    UserError if the command fails for an unknown reason, or if epochs are too few or impossible.
     """
     of = f"the command of {spec.cell}"
     if result.timed_out:

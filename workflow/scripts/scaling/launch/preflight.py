@@ -27,8 +27,8 @@ OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
     """Complete and check `config`. Return the folder of the study to replay; None to measure.
 
-    `folder` is the prefix of paths in the project, and `home` is the project's absolute path. The
-    name `results` of a study to replay means the records in results/.
+    `home` is the project's absolute path. `folder` is "", or a prefix of the project's paths, with
+    a slash at its end. To replay the study `results` means to report the records in results/.
     """
     files = [Path(f"{folder}config/config.yaml"), *map(Path, workflow.configfiles)]
     layers = [*map(read_config, files), workflow.config_settings.config]

@@ -78,7 +78,7 @@ class Output:
             keeper.submit(self._line, self.last, "")
 
     def _line(self, now: float, line: str) -> None:
-        """Read a line; print it, unless a carriage return ends it and the next line replaces it."""
+        """Collect a line's reports. Print the line, except a progress bar that another replaces."""
         text = line.strip()
         self._frame = text or self._frame
         if self._frame and (not line.endswith("\r") or LIKELY.search(self._frame)):
@@ -154,8 +154,8 @@ def _refused(line: str, why: str) -> UserError:
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return one row per epoch from `lines`, the table that `read_lines` returns.
 
-    If several processes report a step, their longest time and mean loss count. Their samples are
-    summed if they differ. Equal samples are taken as those of all processes.
+    If several processes report a step, the row has their longest time and mean loss. Their samples
+    are summed if they differ; if they are equal, each process is assumed to print the total.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])

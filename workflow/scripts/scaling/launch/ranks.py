@@ -148,8 +148,8 @@ def join(device: Device, cpu_threads: int, timeout_seconds: float) -> Rank:
     """Join the process group; return this process's rank, which environment variables determine.
 
     The group uses NCCL or gloo; a single process has no group. If there are several ranks, each
-    sees only its own GPU, as device 0. Compiled code contains the device's number, so ranks can
-    then share compiled code.
+    sees only its own GPU, as device 0. Compiled code contains this number, which is the same on all
+    ranks. Ranks can therefore share compiled code.
     """
     index, local_index = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
     processes = int(os.environ.get("WORLD_SIZE", "1"))

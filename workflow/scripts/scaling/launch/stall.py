@@ -20,9 +20,9 @@ REPORTS = 16
 
 
 class Progress(NamedTuple):
-    """The numbers of the last launched and the last finished step of a rank.
+    """Numbers of a rank's current epoch, of its last launched step, and of its last finished step.
 
-    `training` counts the epochs that were started. `epoch` is 0 after the last epoch.
+    `epoch` is 0 in measurements after the last epoch. `training` counts starts of both.
     """
 
     training: int
