@@ -41,7 +41,7 @@ ROW, GAP, BETWEEN = 74, 62, 30
 
 
 def draw_epoch_time(study: StudyTables) -> Figure | None:
-    """Draw epoch time over batch size on the fewest GPUs, and training time where it differs."""
+    """Draw epoch time (training time, too, if it differs) over batch size, on the fewest GPUs."""
     fewest = study.timing["gpus"] == study.timing["gpus"].min()
     known = _known(study.timing[fewest], "epoch_seconds")
     if known.empty:
@@ -73,7 +73,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 
 def exchange(study: StudyTables) -> pd.DataFrame:
-    """Return communication.csv with `exchange_seconds`: the delay, or else exposed messages."""
+    """Return communication.csv with `exchange_seconds`: `delay_seconds`, else `exposed_seconds`."""
     known = study.communication
     for end in ENDS:
         alone = known[f"exposed_seconds{end}"].where(known["delay_seconds"].isna())

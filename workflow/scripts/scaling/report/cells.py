@@ -53,8 +53,8 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 def fastest(cells: pd.DataFrame) -> Any | None:
     """Return the row with the shortest epoch time, or None if no row has a time.
 
-    For commands that print samples, return the row with the most samples per second. Whole runs
-    that took less than `IMPORTS_SECONDS` are left out.
+    For commands that print samples, return the row with the most samples per second. Rows `whole`,
+    timed as whole runs for lack of printed epochs, need `IMPORTS_SECONDS` or more.
     """
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
@@ -67,7 +67,11 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return whether each row is as accurate as the references of its recipe and of all recipes."""
+    """Return whether each row is accurate. Two conditions must hold.
+
+    The row is as accurate as its recipe's reference (`as_well`), or is this `reference`. The
+    accuracy of the reference is at most `AS_WELL` below that of the best recipe's reference.
+    """
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
     of_recipe = reached.groupby(cells["recipe"]).transform("max")

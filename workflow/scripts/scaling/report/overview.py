@@ -184,7 +184,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
 
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
-    """Return a card with the standard deviation of a run and the smallest difference it reveals."""
+    """Return a card on epoch times: standard deviation of runs, smallest significant difference."""
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     if not found:
         why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."

@@ -18,9 +18,9 @@ ENDS = ("", "_low", "_high")
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the recommended row, or None on a CPU or if no row qualifies.
 
-    First choice: the training to an accuracy with the shortest whole run, of those with two or more
-    seeds that all reached it. Second choice: the fastest row with several seeds for which `learned`
-    is true. Third choice: the fastest row for which `learned` is true.
+    First choice: a time-to-accuracy training with two or more seeds that all reached the accuracy;
+    of several, the shortest whole run. Second choice: the fastest accurate row (see `learned`) with
+    several seeds. Third choice: the fastest accurate row.
     """
     if on_cpu(study.provenance):
         return None
@@ -36,7 +36,7 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return the time-to-accuracy trainings, with seconds and joules of an epoch.
 
-    `break_even` compares each training with the training on the fewest GPUs.
+    The column `break_even` has `break_even(one, row)`: `one` is the training on the fewest GPUs.
     """
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
@@ -65,15 +65,15 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def pays_from(cells: pd.DataFrame, best: Any) -> float:
-    """Return the fewest epochs with which `best` ends before all rows with longer epochs."""
+    """Return from how many epochs on `best` ends before all rows with longer epochs, or NaN."""
     lengths = [break_even(row, best) for row in rows_of(cells[cells["status"] == "ok"])]
     return max((length for length in lengths if length >= 1), default=math.nan)
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
-    """Return a row per machine that ran recipe `LAB` and the fastest other recipe (`recipe`).
+    """Return a row per machine: how much faster than recipe `LAB` the fastest other recipe is.
 
-    `factor` is the ratio of their epoch times on one GPU with b = 128.
+    `factor` is the epoch time of `LAB` / that of the other `recipe`, on one GPU with b = 128.
     """
     runs = study.provenance
     runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]
@@ -87,12 +87,12 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows that compare numbers of GPUs, by recipe and strategy; then `trainings`.
+    """Return rows that compare numbers of GPUs, by recipe and strategy, followed by `trainings`.
 
-    The reference is one GPU with the b nearest to 128. Rows with the same b show weak scaling. Rows
-    with the same global batch show strong scaling and have a `break_even`. If the last recipe is
-    faster on the most GPUs, a row with `guess` extrapolates to twice as many GPUs, at the same
-    efficiency and cost.
+    Rows are compared with one GPU at the batch size b nearest to 128. Rows with the same b show
+    weak scaling. Rows with the same global batch show strong scaling and have a `break_even`. If
+    the last recipe is faster on the most GPUs, a row in which `guess` is True extrapolates to twice
+    as many GPUs, at the same efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)

@@ -26,7 +26,7 @@ def on(row: Any) -> str:
 
 
 def below(row: Any) -> str:
-    """Return seconds of communication as text, or `<0.1` if the interval is from below 0 to 0.1."""
+    """Return seconds of communication as text, or `<0.1` for an interval from -0.1 to 0.1."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return f"<{significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 
@@ -38,9 +38,9 @@ def ends(row: Any) -> str:
 
 
 def compiling(row: Any) -> str:
-    """Return "compiles" if the row's start-up compiles, or else the seconds of one that does.
+    """Return "compiles" if the start-up time of a row includes compilation.
 
-    Return "" if these are unknown.
+    Otherwise, return the seconds of a start-up with compilation, or "" if a time is unknown.
     """
     first = row.startup_cold_seconds
     unless = "compiles" if first == row.other_seconds else f"compiling: {significant(first)}"

@@ -131,7 +131,7 @@ QUANTITIES: dict[str, Column] = {}
 
 
 def named(names: str) -> list[Column]:
-    """Return the columns `names` of `QUANTITIES`. Unknown names become plain columns."""
+    """Return a column for each word of `names`: from `QUANTITIES`, or else one of plain text."""
     return [QUANTITIES.get(one, Column(fmt.words(one), name=one)) for one in names.split()]
 
 
@@ -145,8 +145,8 @@ def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) 
 class Table:
     """A table with the headings `columns`. The first `keys` cells of a row are headings, too.
 
-    `parts` names the quantities in each other cell, from top to bottom; it is empty if columns hold
-    different quantities.
+    If each cell shows several quantities, one below another, `parts` names them. If each column
+    shows one quantity, `parts` is empty.
     """
 
     name: str
@@ -209,14 +209,14 @@ class View:
 
 
 def _cells(row: Any, columns: list[Column]) -> list[Figure]:
-    """Return the printed cells of a row. If all of them show its status, it is printed once."""
+    """Return the printed cells of a row. If all would show its status, only the first one does."""
     cells = [column.cell(row) for column in columns]
     alone = {cell.text for cell in cells} == {fmt.words(getattr(row, "status", ""))}
     return [cells[0], *([Figure("")] * (len(cells) - 1))] if alone else cells
 
 
 def tables(views: Iterable[View], *given: Any) -> list[Table]:
-    """Return the tables of `views`, except empty ones."""
+    """Return the tables of `views`, made from the arguments `given`. Empty tables are left out."""
     return [table for view in views if (table := view.make(*given))]
 
 

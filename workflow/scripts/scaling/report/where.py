@@ -19,7 +19,7 @@ from scaling.tables.schema import rows_of
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
 ENLARGED = 3
-"""A recipe's bars are enlarged if its epochs are this many times shorter than the longest one."""
+"""Bars of a recipe are enlarged if the longest bar of all recipes is this many times as long."""
 COMPUTING, IDLE, MESSAGES = 2, 3, 4
 COMMUNICATION = ("nccl", "memcpy ptop")
 
@@ -52,7 +52,7 @@ class Group(NamedTuple):
 
 
 def epochs(cells: pd.DataFrame) -> list[Group]:
-    """Return bars of epochs with known parts. Bars of much faster recipes are enlarged."""
+    """Return bars of epochs whose parts were measured. Much faster recipes have a larger scale."""
     known = cells[["utilization", "idle_share", "loading_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe", sort=False)["epoch_seconds"].max()

@@ -98,9 +98,9 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
 
 
 def missing(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[tuple[str, str]]:
-    """Return pairs of what a study did not measure and the setting or code that measures it.
+    """Return pairs: what a study did not measure, and the setting or code that measures it.
 
-    Images of a synthetic dataset teach nothing, so that Q4 is left out.
+    Q4 (accuracy) is not listed for a synthetic dataset, because its images teach nothing.
     """
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]

@@ -14,7 +14,10 @@ from scaling.tables.schema import StudyTables
 
 
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a `Column` of the value `name`; its text is `pattern` with the values of `names`."""
+    """Return a `Column` whose text is `pattern` with a row's values, which `names` lists.
+
+    Spaces separate `names`. `name` is the column's own quantity; if it is "", `define` sets it.
+    """
 
     def fill(row: Any) -> str:
         values = [getattr(row, one) for one in names.split()]
@@ -87,7 +90,7 @@ def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return whether ranks have equal parameters, and how far variances differ, by buffer mode."""
+    """Return differences of ranks, in parameters and running variances, by value of `buffers`."""
     modes = study.buffers.groupby("buffers", sort=False)
     found = modes[["variance_drift_mean", "variance_drift_max"]].max()
     equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
@@ -96,11 +99,11 @@ def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per layer, with scales and float ranges, for the last measured of `STAGES`.
+    """Return one row per layer, with scales and float ranges, of one stage and one seed.
 
-    All rows are of one seed: that with histograms, else the first. `…_amax` is the largest
-    magnitude; `…_mean` and `…_reach` are a histogram's mean and 3 standard deviations.
-    `passed_scale` is levels per unit of a layer's output; for the images, 127 / max|pixel|.
+    The stage is the last measured one in `STAGES`. The seed has histograms, or is the first.
+    `…_amax` is the largest magnitude; `…_mean` and `…_reach` are a histogram's mean and 3 standard
+    deviations. `passed_scale` is levels per unit of output; for the images, 127 / max|pixel|.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]

@@ -47,9 +47,9 @@ def noted(cells: pd.DataFrame) -> Markup:
 
 
 def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the rows whose b also ran on the fewest GPUs, or none if `column` has no value.
+    """Return those `rows` whose b also ran on the fewest GPUs; none if `column` has no value.
 
-    Speedups of one GPU, which are 1, become NaN.
+    Columns of speedups are NaN on one GPU, where a speedup is 1.
     """
     fewest = cells["gpus"] == cells["gpus"].min()
     known = rows["batch_size"].isin(cells.loc[fewest, "batch_size"]) & bool(
@@ -60,7 +60,7 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 2: the sum of the parts of one time, and times of messages."""
+    """Return the note of Table 2: how the times of the row with the most communication add up."""
     for row in rows_of(cells.nlargest(1, "delay_seconds")):
         names = ("training_seconds", "computing_seconds")
         other = "; of DataParallel, the time in which only messages run"
@@ -103,7 +103,7 @@ def rules(rows: pd.DataFrame) -> str:
 
 
 def rate(cells: pd.DataFrame) -> Markup | str:
-    """Return the note of Table 3: a formula for the largest share, and why it may exceed 100 %."""
+    """Return Table 3's note: a formula for the largest bandwidth share, and why it may exceed 1."""
     for row in rows_of(cells.nlargest(1, "utilization")):
         n, sent = int(row.gpus), data(row.bytes_per_iteration)
         if row.strategy == "ddp":  # An all-reduce in a ring.
@@ -127,7 +127,7 @@ def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.Dat
 
 
 def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the reference and the largest global batch, of recipe `LAB` or of all."""
+    """Return rows of the reference and the largest global batch, of `LAB` or else of each recipe."""
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
