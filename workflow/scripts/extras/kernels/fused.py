@@ -117,7 +117,6 @@ class _Normalized(torch.autograd.Function):
 
 
 def _in_rows(x: Tensor) -> Tensor:
-    """Return `x` in channels-last memory order."""
     return x.contiguous(memory_format=torch.channels_last)
 
 
@@ -187,9 +186,9 @@ class FusedResNet(nn.Module):
     """A module that computes `model` in training mode, on a GPU, in channels-last order.
 
     It uses the parameters and running statistics of `model`, but does not update
-    num_batches_tracked. Each forward pass overwrites the gradients of the batch norms, so read
-    these between the backward pass and the next forward pass. If `compiled`, torch.compile compiles
-    the head. The weight gradients of convolutions are computed on the CUDA stream `aside`.
+    num_batches_tracked. The gradients of batch norms are in a buffer that each forward pass sets to
+    0, so read them before the next forward pass. If `compiled`, torch.compile compiles the head.
+    The weight gradients of convolutions are computed on the CUDA stream `aside`.
     """
 
     def __init__(self, model: ResNet18, compiled: bool, aside: SideStream) -> None:

@@ -183,11 +183,11 @@ def sum_gradients(
     COLUMNS: constexpr,
     WAITS: constexpr,
 ):
-    """Add the sums over rows of g and of g · x̂ to `norm.sums`.
+    """Add the sums over rows of g and of g · x̂ to `norm.sums`; the module defines x̂, g and WAITS.
 
-    x̂ is the normalized x. The gradient with respect to the output of ReLU is `dy + other_dy` if
-    TWO, else `dy`; g is that with respect to its input. If TWO or ADDED (a residual was added), g
-    is also written. If NORMALIZED, the two sums for the residual are added to `residual_norm.sums`.
+    The gradient with respect to the output of ReLU is `dy + other_dy` if TWO, else `dy`. ADDED: a
+    residual was added before ReLU. If TWO or ADDED, g is also written. If NORMALIZED, the sums of g
+    and of g · (normalized residual) are added to `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)
@@ -246,9 +246,9 @@ def gradient_of_values(
 ):
     """Write `dx`, the gradient with respect to x, which is the input of `norm`.
 
-    `dy` is the gradient with respect to the output of ReLU if RECTIFIED, else to its input. If
-    NORMALIZED, also write `dresidual`, the gradient with respect to the input of `residual_norm`.
-    The formula is in arXiv:1502.03167, section 3.
+    `dy` is the gradient with respect to the output of ReLU if RECTIFIED, else g (see the module).
+    If NORMALIZED, also write `dresidual`, the gradient with respect to the input of
+    `residual_norm`. The formula is in arXiv:1502.03167, section 3.
     """
     _begin(WAITS)
     offsets, exists = _tile(tl.program_id(0), rows, CHANNELS, ROWS, COLUMNS)

@@ -1,9 +1,9 @@
 """Datasets that need no files: scikit-learn's handwritten digits, and synthetic gratings.
 
-A synthetic image is a grating: stripes at one of 5 angles, in one of 2 pairs of colours. Angle and
-colours determine the class. Phase, width and contrast are random, so no single pixel determines the
-class: a linear classifier learns little, a convolutional network learns much. Angles vary so much
-that neighbouring classes overlap, so no network is perfect.
+A synthetic image is a grating: stripes with an angle and a pair of colours. A class is one of 5
+angles and one of 2 pairs of colours. Phase, width and contrast are random, so no single pixel
+determines the class: a linear classifier learns little, a convolutional network learns much. An
+image deviates at random from its class's angle. Classes overlap, so no network is perfect.
 """
 
 import numpy as np

@@ -66,9 +66,9 @@ class Experiment:
         return len(self.dataset.train_labels) - held_out * self.study.held_out_images
 
     def _result(self, name: str, technique: Technique) -> Result:
-        """Train the first seed at each factor, then all seeds at the best; return all runs.
+        """Train the first seed with each factor of the learning rate, then all seeds with the best.
 
-        `at_edge` is True if the best factor is the smallest or largest of several.
+        Return all runs. `at_edge` is True if the best factor is the smallest or largest of several.
         """
         study, runs, losses = self.study, list[Result](), dict[float, float | None]()
         held_out = study.held_out_images > 0

@@ -142,14 +142,14 @@ class QuantizedImages(nn.Module):
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer on integers. A scale is a number of levels per unit.
+    """A convolution or linear layer on integers. A scale is a number of integer levels per unit.
 
     Inputs have the scale `input_scale`, weights `scales`, the accumulator S = `accumulator_scale`.
     `products` computes sums without bias; then `bias`, in levels of the accumulator, is added.
-    `factor` converts the result to `bits` bits: `largest`, the largest |output| of the float layer,
-    becomes the last level. If `bits` is None, outputs are floats, accumulator / S.
-    `accumulator_bound` is the largest |products + bias| for any integer input. Deliberate mistakes
-    of the scheme change these scales; only the mistake `no_product` uses `images_scale`.
+    `factor` converts the result to `bits` bits. It maps `largest`, the largest |output| of the
+    float layer, to the largest integer. If `bits` is None, outputs are floats: accumulator / S.
+    `accumulator_bound` is the largest |products + bias| for any integer input. `scheme.mistakes`
+    (errors made on purpose) change these scales. Only the mistake `no_product` uses `images_scale`.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class QuantizedLayer(nn.Module):
 
     @property
     def passed_scale(self) -> float:
-        """Return S · o, the scale of integer outputs; 1 if outputs are floats."""
+        """Return the scale of integer outputs, which is S · `factor`; 1 if outputs are floats."""
         return 1.0 if self.factor is None else float((self.accumulator_scale * self.factor)[0])
 
     def accumulate(self, inputs: Tensor) -> Tensor:
@@ -223,8 +223,8 @@ def quantize(network: nn.Sequential, scheme: Scheme, calibration: Calibration) -
     """Return a quantized copy of `network`.
 
     Its first module, `quantize`, rounds the images, and a `QuantizedLayer` replaces each layer with
-    weights. If `scheme.activation_bits` is None, only the weights are rounded, then divided by
-    their scales. UserError if all values of a tensor are zero, or if a sum could exceed int32.
+    weights. If `scheme.activation_bits` is None, only weights w change, to round(scale · w) /
+    scale. UserError if all values of a tensor are zero, or if a sum could exceed int32.
     """
     copied = copy.deepcopy(network).eval()
     if scheme.activation_bits is None:

@@ -40,8 +40,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return accuracy, bytes and layers of a quantized copy of `network`.
 
-    The training images `chosen` calibrate the copy, unless `scheme` makes the deliberate mistake of
-    other images. The result of the default scheme, int8 throughout, has histograms, too.
+    The training images `chosen` calibrate the copy. Two of `scheme.mistakes`, made on purpose, use
+    a single image or test images instead. Only the default scheme, int8 throughout, has histograms.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -92,12 +92,12 @@ def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
-    """Return the scales and bounds of an integer layer; of scales per channel, the first.
+    """Return the scales and bounds of an integer layer. Of scales per channel, return the first.
 
-    `input_scale` and `accumulator_scale` S are levels per unit of the float value. `output_scale` o
-    multiplies the accumulator. `ends` are the smallest and the largest float output; the level of
-    the largest |output| is `top_step`, S · o · max |`ends`|. The quantized `largest_bias` is
-    `bias_steps`. The largest |quantized bias - S · bias| of all channels is `bias_error_steps`.
+    `floats` is the float layer, with outputs from `ends[0]` to `ends[1]`. `input_scale` and
+    `accumulator_scale` S are integer levels per unit. `output_scale` o multiplies the accumulator.
+    The largest |output| has level `top_step` = S · o · max |`ends`|. `largest_bias` has level
+    `bias_steps`. `bias_error_steps` is the maximum of |quantized bias - S · bias|.
     """
     bias, factor = floats.bias.double().view_as(layer.bias), layer.factor
     at = bias.abs().flatten().argmax()

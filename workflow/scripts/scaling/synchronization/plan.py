@@ -39,9 +39,9 @@ class Plan(Measurement, Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def trainings(self) -> list[Training]:
-        """Return two trainings of each seed, with and without `set_epoch`, and some of `modes`.
+        """Return two trainings of each seed, with and without `set_epoch`, then some of `modes`.
 
-        Those are the modes in which rank 0 does not broadcast its buffers.
+        Of `modes`, trainings in which rank 0 broadcasts its buffers are left out.
         """
         orders = [Training(seed, set_epoch=on) for seed in self.seeds for on in (True, False)]
         return orders + [one for one in self.modes.values() if one.buffers != "broadcast"]

@@ -82,10 +82,10 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
-    """Run a training, and return a comparison of its ranks; all ranks return the same.
+    """Run a training, and return a dictionary that compares its ranks. It is the same on all ranks.
 
-    `orders` has the rows of `orders_of` of all epochs. `ranks` has the test loss, the test accuracy
-    and SHA-256 of parameters and of buffers of each rank.
+    Key `orders` has the rows of `orders_of` of all epochs. Key `ranks` has, for each rank, the test
+    loss, the test accuracy, and SHA-256 of parameters and of buffers.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -129,8 +129,9 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
     """Return a row for each rank on its order of images in an epoch.
 
     `samples` is the number of its indexes, `order_sha256` their hash as little-endian int64.
-    `overlap` is the largest number of images that it shares with another rank. Of `images` images,
-    no rank draws `unseen`. `repeated` is the number of draws of images that a rank drew before.
+    `overlap` is the largest number of images that it shares with another rank. `unseen` is the
+    number of images that no rank draws; `repeated` is the number of draws of an image that any rank
+    drew before.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)

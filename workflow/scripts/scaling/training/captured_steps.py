@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from scaling.launch import outcome
 
 WARMUP_STEPS = 11
-"""Number of steps before a capture. DDP times its first 10 steps with CUDA events, which a capture
-forbids."""
+"""Steps before a capture. DDP times its first 10 steps with CUDA events, which captures forbid."""
 
 
 def captured(
@@ -45,12 +44,12 @@ class SideStream:
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context manager, in which this object's stream is the current stream.
+        """Return a context manager in which this object's stream is current during a capture.
 
-        Work on this stream starts after all earlier work of the previous stream. `read` are the
-        tensors that the work reads; they are kept alive until `join`. Outside a capture, the
-        current stream does not change, because cuDNN's search for algorithms must run alone. With
-        `launched=True`, it changes even then.
+        Outside a capture, the current stream does not change, because cuDNN's search for algorithms
+        must run alone. With `launched=True`, it changes always. Work on this stream starts after
+        all earlier work of the previous stream. `read` are the tensors that the work reads; they
+        are kept alive until `join`.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()

@@ -221,7 +221,7 @@ class FlatSGD(Wrapped):
         return [one.as_strided((len(one), one[0].numel()), (one[0].numel(), 1)) for one in views]
 
     def _local_rates(self, trust: float) -> Tensor:
-        """Return LARS's ratio of each tensor w: trust · |w| / (|gradient| + decay · |w|), or 1."""
+        """Return trust · |w| / (|gradient| + decay · |w|) of tensors w; 1 for vectors and zeros."""
         weights, gradients = (
             torch.stack(torch._foreach_norm(views_of(flat, self._parameters)))
             for flat in (self._weights, self.gradients.float())

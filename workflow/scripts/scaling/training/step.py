@@ -39,7 +39,7 @@ class Step:
 
     replays = True
     search_seconds = 0.0
-    """Seconds before the first epoch in which cuDNN searched for algorithms and loaded kernels."""
+    """Seconds for cuDNN's search for algorithms and for loading kernels, before the first epoch."""
 
     def __post_init__(self) -> None:
         self._objective = objective

@@ -24,8 +24,7 @@ torch.nn.parallel.comm). A larger parameter is one message."""
 class Wrapped:
     """One rank's model, wrapped by a strategy that averages gradients in the backward pass.
 
-    For each micro-batch, call `accumulate`, `model` and `backward`; after the last one, call
-    `step`.
+    For each micro-batch, call `accumulate`, `model` and `backward`. Then call `step` once.
     """
 
     optimizer: torch.optim.Optimizer
@@ -62,8 +61,7 @@ class Wrapped:
     def backward(self, loss: Tensor, share: float) -> None:
         """Run the backward pass of `share` · `loss`, which adds to the gradients.
 
-        `loss` is the mean over a micro-batch, and `share` is the micro-batch's fraction of the
-        batch.
+        `loss` is the mean over a micro-batch; `share` is the micro-batch's fraction of the batch.
         """
         (loss if share == 1 else loss * share).backward()
 
@@ -77,7 +75,7 @@ class Wrapped:
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Set the learning rates of the next updates. No effect here: the rate is constant."""
+        """Do nothing, as the rate is constant. `FlatSGD` sets the rates of its next updates."""
 
     @property
     def state(self) -> list[Tensor]:

@@ -34,8 +34,8 @@ class EpochResult:
 TrainIterations = Callable[..., EpochResult]
 """Function (count, untimed=0) that runs `untimed` steps, then `count` steps, on batches in memory.
 
-It returns the result of the last `count` steps. If `untimed` > 0, CUDA events measure their
-seconds, without synchronization between the two parts."""
+It returns the result of the last `count` steps. If `untimed` > 0, CUDA events measure the seconds
+of these steps, without synchronization before them."""
 
 
 class Trainer:
@@ -77,8 +77,8 @@ class Trainer:
     ) -> EpochResult:
         """Train on `batches`. Return the result without the first `untimed` batches.
 
-        If `untimed` > 0, the device's clock measures the seconds. `progress` gets the number
-        `epoch` and the number of `steps` in this epoch.
+        If `untimed` > 0, the device's clock measures the seconds. The attribute `progress`, if any,
+        records the number `epoch` and the number of `steps` in this epoch.
         """
         self.model.train()
         self.step.reset()
