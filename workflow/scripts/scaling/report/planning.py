@@ -18,9 +18,9 @@ ENDS = ("", "_low", "_high")
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """Return the recommended row, or None on a CPU or if no row qualifies.
 
-    First choice: a time-to-accuracy training with two or more seeds that all reached the accuracy;
-    of several, the shortest whole run. Second choice: the fastest accurate row (see `learned`) with
-    several seeds. Third choice: the fastest accurate row.
+    First choice: of the time-to-accuracy trainings with two or more seeds, all of which reached the
+    accuracy, the training with the shortest whole run. Second choice: the fastest accurate row (see
+    `learned`) with several seeds. Third choice: the fastest accurate row.
     """
     if on_cpu(study.provenance):
         return None

@@ -209,7 +209,7 @@ class View:
 
 
 def _cells(row: Any, columns: list[Column]) -> list[Figure]:
-    """Return the printed cells of a row. If all would show its status, only the first one does."""
+    """Return the printed cells of a row. If all would show its status, only the first cell does."""
     cells = [column.cell(row) for column in columns]
     alone = {cell.text for cell in cells} == {fmt.words(getattr(row, "status", ""))}
     return [cells[0], *([Figure("")] * (len(cells) - 1))] if alone else cells

@@ -127,7 +127,7 @@ def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.Dat
 
 
 def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of the reference and the largest global batch, of `LAB` or else of each recipe."""
+    """Return rows of the reference and the largest global batch, of `LAB` or else each recipe."""
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
