@@ -137,8 +137,9 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Return phrases that say how ranks ended, the first failure first, and which ranks hung.
 
-    Ranks that reported neither an error nor an end likely hung. If all ranks reported, ranks with
-    the fewest steps in `outcomes` (errors by time) hung. `done` maps each rank to its last epoch.
+    Ranks that reported neither an error nor an end likely hung. If all reported, it is likely the
+    ranks with the fewest steps in `outcomes` (errors by time). `done` has the last epoch of each
+    rank.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}
