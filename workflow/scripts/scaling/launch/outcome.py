@@ -137,9 +137,8 @@ def _measured(
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
     """Return phrases that say how ranks ended, the first failure first, and which ranks hung.
 
-    Ranks that reported neither an error nor an end likely hung. If all reported, it is likely the
-    ranks with the fewest steps in `outcomes` (errors by time). `done` has the last epoch of each
-    rank.
+    Ranks that reported neither an error nor an end likely hung; if all reported, likely the ranks
+    with the fewest steps in `outcomes` (errors by time). `done` has each rank's last epoch.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}
