@@ -50,7 +50,7 @@ class Executor(slurm.Executor):
         self._again: list[Any] = []
         self._begun_again: set[Any] = set()
         self._said: set[str] = set()
-        """Reasons why jobs wait that were logged before."""
+        """Logged reasons why jobs wait; a reason is logged once."""
         super().__init__(workflow, logger)
 
     def get_partition_arg(self, job: Any) -> str:

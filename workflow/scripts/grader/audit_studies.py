@@ -37,7 +37,7 @@ COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
 """Points that a cause costs, by severity."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 LISTED = 3
-"""Largest number of cells in the line of a finding."""
+"""Maximum number of configurations that the text line of a finding names."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Judged:
 
     @property
     def wrong(self) -> list[tuple[str, ...]]:
-        """Return question, quantity, N x b, printed and right value of each wrong figure."""
+        """List question, quantity, GPUs x batch size, printed and right value of wrong figures."""
         return [
             (QUESTIONS[one.quantity], TITLES[one.quantity], *cell)
             for one in self.judgement.findings
@@ -122,9 +122,9 @@ class Judged:
 
 @np.errstate(invalid="ignore")
 def cells(one: Finding) -> list[tuple[str, str, str]]:
-    """Return (`GPUs x batch size`, printed value, expected value) of each cell of a finding.
+    """Return (`GPUs x batch size`, printed value, expected value) of a finding's configurations.
 
-    Values below zero are noise, and not expected.
+    An expected value below zero is noise, and becomes "–".
     """
     right = np.where(one.expected.middle < 0, np.nan, one.expected.middle)
     columns = (one.cells.gpus, one.cells.batch, one.printed.middle, right, one.place)
@@ -136,7 +136,7 @@ def cells(one: Finding) -> list[tuple[str, str, str]]:
 
 
 def where(one: Finding) -> str:
-    """Return the first `LISTED` cells of a finding with their values, as text."""
+    """Return the first `LISTED` configurations of a finding with their values, as text."""
     every = cells(one)
     listed = [
         cell + f": {value}" * (value != "–") + f", expected {right}" * (right != "–")
@@ -167,7 +167,7 @@ def paths(names: list[str]) -> list[Path]:
 
 
 def _inside(path: Path) -> list[Path]:
-    """Return `path` if it is a file or has timings.csv, else all such files and folders in it."""
+    """Return the paths to audit: `path`, or the contents of a folder that has no timings.csv."""
     if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
     below = [one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS]
@@ -202,22 +202,22 @@ def as_text(submissions: list[Submission]) -> str:
 
 
 def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
-    """Return a link and the row of the index for each study, or for the refusal."""
+    """Return rows of the index (link, *`COLUMNS`): one per study, or one with `one.refusal`."""
     rows = [(f"{link}#{each.id}", *each.row) for each in one.studies]
     return rows or [("", "–", one.folder, "–", "–", one.refusal, "–")]
 
 
 def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list[Judged]) -> None:
-    """Write a page of judged studies below their `index` of links and rows."""
+    """Write an HTML page to `target`: the table `index` (link, *`COLUMNS`), then `studies`."""
     linked = [(fill('<a href="{}">{}</a>', *row[:2]) if row[0] else "–", *row[2:]) for row in index]
     about: Any = {"title": title, "columns": COLUMNS, "index": linked, "studies": studies}
     files.write_text(target, page.render(Path(__file__).with_name("published.html.j2"), **about))
 
 
 def write(submissions: list[Submission], target: Path) -> None:
-    """Write an index to the file `target`, and audit.csv into a folder of its name.
+    """Write an HTML index to `target`, and audit.csv to the folder `target` without suffix.
 
-    Several submissions have a page each in this folder. One alone is shown below the index.
+    Several submissions have one page each in the folder. A single one is shown below the index.
     """
     folder, many, index = target.with_suffix(""), len(submissions) > 1, list[tuple[Any, ...]]()
     for number, one in enumerate(submissions, start=1):

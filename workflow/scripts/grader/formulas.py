@@ -1,6 +1,8 @@
 """Evaluate the formulas of formulas.yaml as intervals, and judge printed figures by them.
 
-The interval of a printed figure has all values that round or truncate to it.
+A figure is a printed number. Its interval has all values that round or truncate to it. A cell is a
+configuration of a study: N GPUs and a batch size per GPU b. T and W are seconds of an epoch with
+and without data loading; T1 and W1 are those on one GPU. K is the bytes of all gradients.
 """
 
 from __future__ import annotations
@@ -106,9 +108,9 @@ class Cells:
     strategy: str = ""
 
     def evaluate(self, formula: str, time: str = "T", **more: Any) -> Any:
-        """Return the value of a formula, in which `t` means `time` (T or W).
+        """Return the value of a formula. Its name `t` means T or W, as `time` says.
 
-        `more` defines further names.
+        `more` has further names with their values.
         """
         names = self.names | {f"t{n}": self.names[time + n] for n in ("", "1")}
         names |= {f"u{n}": self.names[("W" if time == "T" else "T") + n] for n in ("", "1")}
@@ -120,7 +122,10 @@ class Cells:
 
 
 def cells_of(study: Study, strategy: str, images: int) -> Cells:
-    """Return the cells of a strategy. Times on one GPU may be those of another strategy."""
+    """Return the cells of a strategy. `images` is the size of the training set.
+
+    A batch size without a one-GPU row takes the row of another strategy, unless several have one.
+    """
     single, chosen = study.rows["gpus"] == 1, study.rows["strategy"] == strategy
     sizes = study.rows.loc[chosen & single, "batch_size"]
     others = study.rows[single & ~chosen & ~study.rows["batch_size"].isin(sizes)]
@@ -162,11 +167,11 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
-    """Return the names with which formulas refer to other cells: `fewer`, `mean` and `at`."""
+    """Return `fewer` (next smaller number of GPUs), `mean` (over one-GPU cells) and `at`, by name."""
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
-        """Return `figure` on `number` GPUs at batch `size`, for each cell; NaN if not printed."""
+        """Look up `figure` for `number` GPUs and batch `size`, once per cell; NaN without a row."""
         wanted = np.broadcast_arrays(number, of(size).low, gpus)[:2]
         index = places.get_indexer(pd.MultiIndex.from_arrays(wanted))
         return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
@@ -182,12 +187,12 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
 
 @dataclass
 class Verdict:
-    """The printed figures of one quantity, and their values by each accepted formula.
+    """The printed figures of one quantity, compared with the values by each accepted formula.
 
-    `values` has a remark and intervals for each formula. A figure is right if it overlaps one of
-    its intervals. A remark is shown on a figure that overlaps only the interval of its formula.
-    `right` has the values of the formula that most figures follow. `opened` marks figures that may
-    be right although they overlap no interval; `explained` marks figures that a slip explains.
+    `values` has (remark, intervals) for each formula. A figure is right if it overlaps an interval.
+    A remark is shown on figures that only the formula with this remark makes right. `right` has the
+    values of the formula that most figures follow. `opened` marks figures that may be right without
+    a formula. `explained` marks figures that a slip (a known mistake) explains.
     """
 
     quantity: str
@@ -223,20 +228,20 @@ def formulas(quantity: str) -> list[tuple[str, str]]:
 
 
 def times(text: str, order: str = "TW") -> str:
-    """Return letters of kinds of time that `t` in a formula may mean; "T" if there is no `t`."""
+    """Return the times that `t` in a formula may mean: the letters `order`; "T" without a `t`."""
     return order if re.search(r"\bt1?\b", text) else "T"
 
 
 def verdicts(cells: Cells) -> dict[str, Verdict]:
     """Return the verdict on each quantity, by name.
 
-    This adds two names to `cells.names`: the function `part` below, and `moving`, the
-    communication time (as printed, or else the right one).
+    `cells.names` gets two more names for formulas: the function `part`, and `moving`, which is the
+    printed communication time, or its right value where none is printed.
     """
     names, each = cells.names, dict[str, Verdict]()
 
     def part(value: Interval) -> Interval:
-        """Return the compute time `value`, widened by the printed one where the two overlap."""
+        """Return the compute time `value`, widened by the printed compute time if they overlap."""
         return value.hull(names["compute"]).where(names["compute"].meets(value), value)
 
     names["part"] = part

@@ -1,6 +1,7 @@
 """Judge a study: compare figures with accepted formulas, and explain wrong ones by known slips.
 
-A slip is a common mistake. The file slips.yaml has slips and the formulas that they lead to.
+A figure is a printed number. A slip is a common mistake; slips.yaml has slips and their formulas.
+T1 and W1 are the seconds of an epoch on one GPU, with and without data loading.
 """
 
 import math
@@ -31,19 +32,20 @@ from scaling.config.stored import read_config
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
 SEVERITIES = ["error", "warning", "remark"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
-"""CHANCE: minimum evidence for a slip, -ln(5 %). SPREAD: ln of the range of wrong figures."""
+"""CHANCE: minimum evidence for a slip, -ln(5 %). SPREAD: ln(largest / smallest) of the
+values that a wrong figure may have, by assumption."""
 LEAST = 3
-"""Minimum number of figures that a slip must explain. At least two of them must differ."""
+"""Minimum number of figures that a slip must explain. At least two must have distinct values."""
 TRIED, LARGE = 40, 500
-"""TRIED: maximum number of values of M or B to try. LARGE: a table with more cells than this is not
-searched for missing ones."""
+"""TRIED: maximum number of values to try for M (a number of GPUs) or B (a batch size) in a slip.
+LARGE: maximum number of rows of a table that is searched for missing configurations."""
 
 
 @dataclass
 class Finding:
-    """A cause (a key of `CAUSES`) with its cells, and their printed and expected values.
+    """A cause (a key of `CAUSES`) with printed and expected values; `place` marks its cells.
 
-    `rule` is the form of the slip, `also` the names of slips with as much evidence.
+    `rule` is the slip in words, such as "N twice". `also` names slips with as much evidence.
     """
 
     cause: str
@@ -79,9 +81,10 @@ class Judgement:
 
 @np.errstate(all="ignore")
 def judge(study: Study, images: int) -> Judgement:
-    """Return the findings on the figures and times of a study.
+    """Return the findings on a study's printed figures and times.
 
-    Batch sizes are per GPU, unless a header or most figures show that they count all GPUs.
+    Batch sizes are per GPU, unless a header says that they count all GPUs, or more figures fit so.
+    `images` is the size of the training set.
     """
     judgement, sizes = _judged(study, images), study.rows["batch_size"] / study.rows["gpus"]
     unsaid = not (study.batch_stated or study.global_batch) and (sizes == sizes.round()).all()
@@ -111,7 +114,7 @@ def _judged(study: Study, images: int) -> Judgement:
 
 
 def _judge_figures(judgement: Judgement, cells: Cells) -> None:
-    """Add the findings on the figures of one strategy, and the number of figures per verdict."""
+    """Add the findings on one strategy's printed figures, and count these figures by verdict."""
     each, causes = verdicts(cells), dict[str, list[Finding]]()
     _open_parts(cells, each)
     for name, one in each.items():
@@ -137,8 +140,9 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
 def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
     """Mark compute and communication times that may be right although no formula fits (`opened`).
 
-    Either all N imply the same training time on one GPU, which no table has. Or both parts were
-    measured: they add up to the time on N GPUs, and none is negative.
+    In one case, W1 is not printed, and the figures imply a W1 that is at most T1. All N imply the
+    same W1, or W1 exceeds T1 / 2. In the other case, compute and communication were measured:
+    their sum is the time on N GPUs, and no communication time is negative.
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
@@ -159,9 +163,9 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
 
 
 def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:
-    """Return times that contradict the printed ones, and a mask of the figures that imply them.
+    """Return epoch times that contradict the printed times, and a mask of cells.
 
-    At least two figures must agree on such a time. It is NaN for all other rows.
+    Figures of the masked cells imply these times. A time is NaN unless two or more figures agree.
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])
@@ -197,12 +201,12 @@ def _missing(cells: Cells) -> Iterator[Finding]:
 
 
 def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
-    """Yield up to three findings: slips that explain suspect figures.
+    """Yield up to three findings: slips that explain suspect figures of a quantity.
 
-    A figure is suspect if it is wrong, opened (perhaps right), or without a value to compare. The
-    evidence for a slip is -ln(chance that it meets so many distinct figures) - ln(slips tried) -
-    ln(ways to choose the figures). A slip must explain all opened figures, and most suspects that
-    are not wrong. Explained figures are added to `one.explained`.
+    A figure is suspect if it is wrong, perhaps right (`one.opened`), or without a value to compare.
+    The evidence for a slip is -ln(chance that distinct random figures agree with it) - ln(number of
+    slips tried) - ln(number of ways to choose the figures). A slip must explain all figures that
+    are perhaps right, and most suspects that are not wrong. `one.explained` gets these figures.
     """
     unsure = one.opened | one.open
     suspects = one.wrong & ~one.printed.near(one.right) | unsure
@@ -247,7 +251,7 @@ def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
 def _readings(
     cells: Cells, one: Verdict, suspects: np.ndarray
 ) -> Iterator[tuple[str, str, Interval]]:
-    """Yield cause, rule and values of each slip that agrees with at least one suspect."""
+    """Yield (cause, rule, values) of each slip that explains a figure in the mask `suspects`."""
     every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
     texts = [text for text, _ in formulas(one.quantity)] if suspects.any() else []
     for (cause, parts, rule, *changes), text in product(SLIPS, texts):

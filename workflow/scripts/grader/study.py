@@ -34,7 +34,7 @@ class Study:
 
     `about` is the study's entry in studies.yaml. `notes` say what was not read. `parameters` is the
     range of the model's parameter counts that round to the printed count. `global_batch` is true if
-    batch sizes are of all GPUs together. `batch_stated` is true if a header says if they are.
+    the file has batch sizes of all GPUs together, `batch_stated` if a header says "per GPU".
     """
 
     name: str
@@ -102,7 +102,7 @@ def read_file(path: Path) -> list[Study]:
 
 
 def _complete(file: Tables) -> None:
-    """Set strategy, `GROUPS`, parameters and batch size per GPU in the records of a file."""
+    """Fill in strategy, `GROUPS` and parameters that a file states once, and batch size per GPU."""
     for one in file.records:
         # Our tables name a configuration `plain/ddp`.
         recipe, _, strategy = str(one.get("recipe") or "").partition("/")
@@ -134,9 +134,9 @@ def _range(text: str) -> tuple[float, float] | None:
 
 
 def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
-    """Return a row for each configuration: of several runs or epochs, the median.
+    """Return a row for each configuration. If a column numbers runs or epochs, values are medians.
 
-    A quantity with two different values is left out, with a note.
+    Without this column, a quantity with two different values is left out, with a note.
     """
     cells = defaultdict[Any, list[Record]](list)
     for one in records:

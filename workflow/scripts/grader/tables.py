@@ -136,7 +136,7 @@ def _is_value(text: str) -> bool:
 
 
 def _fields(heads: list[Head]) -> set[str]:
-    """Return the fields of all headers; a header may also give GPUs and a batch size."""
+    """Return the fields of all headers. A header `2 GPUs` adds `gpus`, a batch size `batch_size`."""
     beside = {"gpus": [one.gpus for one in heads], "batch_size": [one.batch for one in heads]}
     return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
 
@@ -181,7 +181,10 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
 
 
 def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
-    """Return the headers of columns of values, by index. Of equal columns, the first counts."""
+    """Return the headers of columns with values, by index; of equal headers, only the first.
+
+    `caption` has the quantity for headers that have only GPUs or a batch size.
+    """
     fields, columns, known = _fields(heads), dict[int, Head](), set[Any]()
     timed = fields & {"epoch", "training", "total"}
     per_epoch = any(one.field == "epoch" and re.search("epoch|/ep", one.words) for one in heads)

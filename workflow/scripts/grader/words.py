@@ -24,14 +24,14 @@ IDENTITY |= {"status", "study", "recipe", "run", "count"}
 
 
 class Figure(NamedTuple):
-    """A printed number, converted to s, GB/s or 1, and the size of a step of its last digit."""
+    """A printed number, in s, GB/s, images/s or no unit. `unit` is a step of 1 in its last digit."""
 
     value: float
     unit: float
 
 
 class Head(NamedTuple):
-    """The meaning of a column's header. `words` is its text without GPUs and batch size."""
+    """A header's meaning. `field`: its quantity or key. `words`: `text` without GPUs and batch size."""
 
     text: str
     field: str
@@ -50,7 +50,7 @@ def plain(text: str) -> str:
 
 @cache
 def unit(text: str) -> float | None:
-    """Return the conversion factor of the first unit in a text, or None."""
+    """Return the factor from the first unit in a text to s, GB/s or images/s; None if no unit."""
     return next((factor for factor, one in WORDS["units"] if re.search(one, text)), None)
 
 
@@ -93,7 +93,7 @@ def named(kind: str, text: str, within: bool = False) -> str:
 
 
 def figure(text: str, of: Head) -> Figure | None:
-    """Return the number in `text`, in s, GB/s, images/s or percent; None if it has none."""
+    """Return the number in `text`, in s, GB/s or images/s; its unit may be in the header `of`."""
     if clock := PATTERNS["clock"].fullmatch(text):
         hours, minutes, seconds = clock.groups()
         value = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)

@@ -57,7 +57,7 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
-    """Raise UserError if devices are unsuitable, fewer than `wanted`, or if `granted` is less."""
+    """Raise UserError if devices are unsuitable, or fewer than `wanted` exist or are `granted`."""
     machine, cells, on = config["machine"], grid.of(config), config["parts"]
     timed = {cell.recipe: config["recipes"][cell.recipe] for cell in cells}
     device = environment.resolve_device(config["device"])

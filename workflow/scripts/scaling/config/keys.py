@@ -35,11 +35,10 @@ class Grid(types.Section):
     """Seeds. Every configuration has one run per seed and repeat."""
     repeats: types.Few = 1
     """Runs of every configuration and seed; a 95 % interval of times needs 2 repeats or seeds.
-    Each repeat has its own machine check, peak rates and all-reduce sweeps, as it may run on
-    another machine."""
+    A repeat may run on another machine: each has a machine check, peak rates and message sweeps."""
     strong_scaling: bool = True
-    """`true` adds a configuration on the most GPUs with the same global batch as one on one GPU,
-    unless the grid has such a pair. It has the global batch nearest to 128: 2 × 64 for 1 × 128."""
+    """`true` adds a configuration on the most GPUs, to compare with one GPU at equal global batch:
+    2 × 64 with 1 × 128 (or the batch size nearest to 128). A grid with such a pair is unchanged."""
 
 
 def _off(value: Any) -> Any:
@@ -51,8 +50,7 @@ class Machine(options.Limits):
     share: bool = False
     """`true` runs timed jobs side by side on one machine. Accuracies stay valid, times do not."""
     gpus_per_node: types.Few | None = None
-    """Number of GPUs in each node of a cluster. Runs on more GPUs use several whole nodes. `null`:
-    every run uses one node."""
+    """GPUs per node of a cluster; larger runs use several whole nodes. `null`: one node per run."""
     check: Annotated[Literal["refuse", "warn", "off"], BeforeValidator(_off)] = "refuse"
     """What to do on an unfit machine: `refuse`, `warn` in the report, or skip the check (`off`). A
     GPU is unfit if other processes compute on it, if less than 90 % of its memory is free, if it
@@ -75,7 +73,7 @@ class TechniqueEntry(SweepOptions, types.Entry):
     """A recipe to train with large batches, and its learning rate sweep."""
 
     recipe: str
-    """Name of a recipe whose engine has options of the weight update. Only these are used."""
+    """Name of a recipe. Only its `precision` and options of the weight update are used."""
     name: Word
     """Name in tables, figures and paths; the default is the name of the recipe."""
 
@@ -152,10 +150,9 @@ class Configuration(types.Section):
     parts: types.Some[Part] = Field(default_factory=lambda: list(PARTS))
     """What to measure: `scaling` (grid, interconnect, peaks), `accuracy` (techniques for large
     batches), `time_to_accuracy` (complete trainings), `proofs` (rank synchronization), `int8`
-    (Part B)."""
+    (quantization, Part B of the lab)."""
     plugins: types.Distinct[str] = Field(default_factory=list)
-    """Your Python files, each with an `ENTRY` that adds a strategy, an engine or a dataset: see
-    docs/extending.md."""
+    """Your Python files, each with an `ENTRY`: strategy, engine or dataset (docs/extending.md)."""
     dataset: options.Dataset
     model: options.Model = Field(default_factory=options.Model)
     grid: Grid

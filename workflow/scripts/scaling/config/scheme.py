@@ -37,12 +37,11 @@ class Scheme(Section):
     weight_bits: Bits = 8
     """Bits of all weights, from 2 to 8."""
     activation_bits: Bits | None = 8
-    """Bits of all activations, from 2 to 8. Null quantizes only weights: activations, biases and
-    logits stay floats."""
+    """Bits of all activations, from 2 to 8. Null: activations, biases and logits stay floats."""
     bias: Literal["int32", "float"] = "int32"
     """Type of biases, which are scaled like the accumulator: `int32` (rounded) or `float`."""
     logits: Literal["int8", "float"] = "int8"
-    """Type of logits: `int8`, for every value of `activation_bits`, or `float` (the last
+    """Type of logits: `int8`, also if `activation_bits` is below 8, or `float` (the last
     accumulator divided by its scale)."""
     weight_scales: Literal["tensor", "channel"] = "tensor"
     """Scales of weights: one per `tensor`, or one per output `channel`. No weight is clipped."""

@@ -112,7 +112,7 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration of the study in `folder`; raise UserError for a link out of it."""
+    """Return the configuration in a study's `folder`; UserError if its file is a link elsewhere."""
     return read_config(files.regular(folder / CONFIG, within=folder))
 
 

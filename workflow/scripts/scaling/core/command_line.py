@@ -17,7 +17,7 @@ from scaling.core.section import sentence
 def script(function: Callable[..., None]) -> Callable[..., None]:
     """Return the `main` of a script, which reads the arguments of `function` and calls it.
 
-    The types of the arguments are checked. If the script was started, `main` is called at once.
+    The types of the arguments are checked. `main` runs at once, unless the script is imported.
     """
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:

@@ -95,8 +95,8 @@ def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tup
     """Return [(GPUs, batch size per GPU)] to add to a grid, so that it shows strong scaling.
 
     Strong scaling compares one GPU with several at the same global batch. The added configuration
-    has the most GPUs. Its global batch is that of `batch_sizes` which is nearest to 128 and
-    divisible by the number of GPUs. The list is empty if nothing is to be added, or nothing fits.
+    has the most GPUs. Its global batch is the element of `batch_sizes` nearest to 128 that is
+    divisible by the number of GPUs. The list is empty if the grid has a pair or can have none.
     """
     several, most = [count for count in gpus if count > 1], max(gpus)
     there = {count * size for count, size in product(several, batch_sizes)}

@@ -24,7 +24,7 @@ EXPECTED = {
 }
 """Words for the type of value that a key needs, by the first part of pydantic's error type."""
 UNKNOWN = ("extra_forbidden", "invalid_key")
-"""Types of pydantic's errors about an unknown key, of text or another type."""
+"""Types of pydantic's errors about unknown keys: a key that is text; a key of another type."""
 T = TypeVar("T")
 
 

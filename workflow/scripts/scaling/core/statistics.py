@@ -49,9 +49,8 @@ def difference(*samples: Sequence[float]) -> Difference:
 def margin(spreads: Any, sizes: Any) -> Any:
     """Return half the width of the 95 % interval of a difference (or sum) of means.
 
-    `spreads` are the standard deviations of the samples, [samples] or [samples, rows]. `sizes` are
-    their numbers of values. The interval is Welch's t
-    (1947) with Satterthwaite's degrees of freedom (1946); NaN if these are undefined.
+    `spreads` are standard deviations, [samples] or [samples, rows]; `sizes` are numbers of values.
+    The interval is Welch's t (1947) with Satterthwaite's degrees of freedom (1946), or NaN.
     """
     from scipy.special import stdtrit  # Not where only `drift` is asked for.
 
@@ -65,8 +64,9 @@ def margin(spreads: Any, sizes: Any) -> Any:
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
     """Return the slowdown from the first to the last third of epochs, and whether times are steady.
 
-    The slowdown is a fraction. Times are steady if it is at most `STEADY`, or at most the median
-    difference of consecutive epochs (von Neumann et al. 1941). Below 3 epochs: NaN, False.
+    The slowdown is a fraction of the first third's median. Times are steady if it is at most
+    `STEADY` or the noise, which is the median difference of consecutive epochs, as a fraction too
+    (von Neumann et al. 1941). Below 3 epochs: NaN, False.
     """
     if len(seconds) < 3:
         return math.nan, False

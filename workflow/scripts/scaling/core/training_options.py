@@ -54,7 +54,7 @@ class Model(Options):
     width: types.Few = 64
     """For `resnet18-cifar`: channels of its first stage. 64 channels give 11,173,962 parameters."""
     options: dict[str, JsonValue] = Field(default={})
-    """For other models: keyword arguments of the function, such as `{width_per_group: 128}`."""
+    """For all but `resnet18-cifar`: arguments of the function, such as `{width_per_group: 128}`."""
 
 
 class Sgd(Options):
@@ -91,8 +91,8 @@ class Training(Sgd):
     """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
     """Minimum total seconds of the measured epochs. With `max_measured_seconds`, a run continues
-    until epochs are steady: the medians of first and last third differ by at most 2 %, or by
-    noise."""
+    until epochs are steady: the medians of first and last third differ by at most 2 %, or at
+    most as much as consecutive epochs do."""
     max_measured_seconds: types.NotNegative = 0.0
     """Maximum total seconds of the measured epochs while a run waits for steady epochs (see
     `measured_seconds`). The report names runs that end unsteady. 0: do not wait."""
@@ -106,8 +106,7 @@ class Limits(Options):
     cpu_threads: types.Few = 1
     """Threads of each training process."""
     time_limit_seconds: types.AboveZero = 3600.0
-    """A run that takes longer (s) is recorded as `timeout`. Waiting for GPUs may take another
-    hour."""
+    """Seconds until a run is recorded as `timeout`; waiting for GPUs may take another hour."""
     collective_timeout_seconds: types.AboveZero = 300.0
     """If a rank waits longer (s) for other ranks, the run fails and names the ranks that hang."""
 
@@ -118,9 +117,8 @@ class LargeBatches(Options):
     reference_batch: Annotated[int, Ge(2)] = 128
     """Batch size on one GPU for the base learning rate. Larger batches are compared with it."""
     gpus: types.Positive = 4
-    """Number of simulated GPUs. One GPU trains the batch of each simulated GPU as a micro-batch
-    with separate batch-norm statistics. Global batches below `gpus` · `reference_batch` are not
-    split."""
+    """Number of simulated GPUs, whose batches are micro-batches on one GPU with separate batch-norm
+    statistics. Global batches below `gpus` · `reference_batch` are not split."""
     epochs: types.Positive = 5
     """Epochs of every run: all techniques are compared after the same number of images."""
     seeds: types.Some[types.Count] = Field(default=[0, 1, 2])
@@ -128,14 +126,13 @@ class LargeBatches(Options):
     factors: types.Some[types.AboveZero] = Field(default=[1.0])
     """Factors by which a sweep multiplies a technique's scaled learning rate. The sweep chooses the
     factor with the lowest validation loss; without a validation set, the lowest training loss.
-    Techniques with a sweep are compared with the plain SGD that has the widest sweep."""
+    If several techniques are plain SGD, the one with the most factors is the reference."""
     more_factors: types.Count = 0
-    """Maximum number of factors that a sweep adds to two or more factors. If the smallest factor is
-    best, its half is added; if the largest is best, its double. Otherwise, the geometric mean of
-    the best factor and a neighbour is added, if they differ by more than a factor of 2."""
+    """Maximum number of factors that a sweep adds to two or more `factors`. If the smallest factor
+    is best (lowest loss), its half is added; if the largest is best, its double. Otherwise, the
+    geometric mean of the best factor and a neighbour more than a factor of 2 away is added."""
     held_out_images: types.Count = 0
-    """Training images to hold out as the validation set. 0: none; training loss chooses the
-    rates."""
+    """Training images held out as the validation set. 0: none; training loss chooses rates."""
     train_images: types.Positive | None = None
     """Number of training images to use, from the start of the dataset; null: all."""
 
@@ -171,8 +168,7 @@ class NetworkTraining(Options):
 
 class Interconnect(Options):
     message_bytes: types.Some[Annotated[int, Ge(4), MultipleOf(4)]]
-    """Message sizes (bytes) of the all-reduce sweep. The sizes of gradients and DDP buckets are
-    added."""
+    """Bytes of messages of the all-reduce sweep, besides those of gradients and DDP buckets."""
     warmup: types.Positive = 5
     """Untimed repeats of each message size."""
     repeats: Annotated[int, Ge(3)] = 20

@@ -51,8 +51,7 @@ class Engine:
 
     name: str
     trainer: Reference
-    """Reference to a subclass of `scaling.training.trainer.Trainer`; for engine
-    `command`, to a function."""
+    """Reference to a subclass of `training.trainer.Trainer`; for engine `command`, a function."""
     options: type[Section]
     """Class of the options in recipes of this engine."""
     gpu_options: tuple[str, ...] = ()
@@ -75,7 +74,7 @@ class CommandOptions(Section):
     """Unit of the `samples` that the command prints, in the plural, such as `tokens`."""
     samples: Literal["all", "rank"] | None = None
     """Whether the `samples` that the command prints count `all` processes or only one `rank`. Null:
-    one rank if runs on N GPUs print 1/N of the samples on one GPU, else all."""
+    `rank` if N GPUs print 1/N of the number that one GPU prints, else `all`."""
 
 
 COMMAND = Engine("command", Reference("scaling.launch.own_trainer:run"), CommandOptions)

@@ -76,8 +76,8 @@ Entry = TypeVar("Entry")
 class Registry(Generic[Entry]):
     """Finds entries by name, among the built-in ones and those of plug-ins.
 
-    A built-in entry may be a reference, which is loaded when it is needed. Error messages call an
-    entry `kind`. All entries have the type `entry`; a plug-in's `ENTRY` of another type is ignored.
+    `kind` is the word for an entry in error messages. `entry` is the type of all entries: a
+    plug-in's `ENTRY` of another type is ignored. A built-in `Reference` is loaded on demand.
     """
 
     def __init__(self, kind: str, entry: type[Entry], *built_in: Entry | Reference) -> None:

@@ -44,8 +44,7 @@ class Strategy:
     busiest_bytes: Callable[[int, float], float] = _all_reduced
     """Function (N, gradient bytes) → bytes per iteration in one direction of the busiest link."""
     sweep_kinds: tuple[str, ...] = ()
-    """Kinds of messages that the strategy sends, as records of the sweep name them. Empty:
-    all-reduces."""
+    """Kinds of messages that the strategy sends: `kind` in sweep.json. Empty: all-reduces."""
     replicates: bool = True
     """Whether all ranks end with equal parameters."""
     needs_gpu: bool = False

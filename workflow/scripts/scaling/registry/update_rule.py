@@ -72,7 +72,7 @@ class SweepOptions(Section):
     scaling: Literal["none", "linear", "sqrt"] = "none"
     """How the learning rate (of Muon, if used) grows with the global batch."""
     warmup_epochs: NotNegative = 0.0
-    """Epochs of a warm-up that starts at the base learning rate; `warmup_share` starts at zero."""
+    """Epochs of a warm-up from the base learning rate. (`warmup_share` is a warm-up from zero.)"""
     factors: Some[AboveZero] | None = None
     """Factors of the learning rate sweep. `[1]`: no sweep. Null: as in `convergence.factors`."""
 
@@ -98,8 +98,5 @@ def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
 
 
 def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """Return the global batches that are no multiple of their number of GPUs.
-
-    That is `gpus` at `reference_batch`, and in proportion to the batch elsewhere.
-    """
+    """Return the global batches that their number of GPUs (`gpus_of`) does not divide."""
     return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]

@@ -29,7 +29,7 @@ Row = dict[str, Any]
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]
 Positive = Annotated[int, Interval(ge=1, lt=2**63)]
 Number = Annotated[float, Interval(ge=-1e39, le=1e39)]
-"""A number in the range of float32, which figures can show."""
+"""A number within ±1e39: any float32 (up to 3.4e38) is allowed, and figures can still show it."""
 Amount = Annotated[Number, Ge(0)]
 Seconds = Annotated[float, Interval(ge=1e-9, le=1e9)]
 Duration = Annotated[float, Interval(ge=0, le=1e9)]
@@ -51,21 +51,21 @@ class Record(TypedDict):
 
 
 class Images(TypedDict):
-    """The images of a measurement."""
+    """The images of a measurement: name (`source`) and SHA-256 (`checksum`) of their dataset."""
 
     source: str
     checksum: str
 
 
 class Counted(Images):
-    """The images of a measurement, and how many there are."""
+    """The images of a measurement, with the sizes of training and test set."""
 
     train_images: Positive
     test_images: Positive
 
 
 class Dataset(Counted):
-    """The images of a measurement, how many there are, and [height, width, 3]."""
+    """The images of a measurement, with set sizes and `image_shape` [height, width, 3]."""
 
     image_shape: Annotated[list[Positive], Len(3, 3)]
 
@@ -172,7 +172,7 @@ class Synchronization(Record):
     steps: list[Row]
     """Messages of recorded training steps, by strategy. Step 0 has the messages before training."""
     trainings: list[Row]
-    """Trainings with different seeds and buffers: metrics, orders, and drift of buffers."""
+    """A row per training: metrics and image orders of ranks, and drift of buffers between ranks."""
     seconds: Seconds
 
 
@@ -246,9 +246,9 @@ class Kind:
 
 
 def unsigned(path: Path) -> dict[str, Any]:
-    """Return the record at `path` without a check of its schema.
+    """Return the record at `path` without its checksum and version; do not check its schema.
 
-    Raise UserError if its checksum or its version is wrong.
+    Raise UserError if checksum or version is wrong.
     """
     record = files.read_json(path, MOST_BYTES)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):

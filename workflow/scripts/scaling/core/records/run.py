@@ -131,9 +131,9 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of blocks of iterations whose batches were in memory.
+    """Seconds of blocks of iterations with batches in memory, with and without gradient exchange.
 
-    `instruments.steps.IN_TURN` has the order of the blocks.
+    `instruments.steps.IN_TURN` is the order in which both kinds of blocks run.
     """
 
     samples: types.Whole | None
