@@ -167,7 +167,7 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
-    """Return `fewer` (next smaller number of GPUs), `mean` (over one-GPU cells) and `at`, by name."""
+    """Return by name: `fewer` (next smaller number of GPUs), `mean` (of one-GPU cells), `at`."""
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:

@@ -136,7 +136,7 @@ def _is_value(text: str) -> bool:
 
 
 def _fields(heads: list[Head]) -> set[str]:
-    """Return the fields of all headers. A header `2 GPUs` adds `gpus`, a batch size `batch_size`."""
+    """Return the fields of all headers. `2 GPUs` in a header adds `gpus`, a batch `batch_size`."""
     beside = {"gpus": [one.gpus for one in heads], "batch_size": [one.batch for one in heads]}
     return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
 

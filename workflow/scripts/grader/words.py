@@ -24,14 +24,14 @@ IDENTITY |= {"status", "study", "recipe", "run", "count"}
 
 
 class Figure(NamedTuple):
-    """A printed number, in s, GB/s, images/s or no unit. `unit` is a step of 1 in its last digit."""
+    """A printed number in s, GB/s, images/s or no unit. `unit` is a step of its last digit."""
 
     value: float
     unit: float
 
 
 class Head(NamedTuple):
-    """A header's meaning. `field`: its quantity or key. `words`: `text` without GPUs and batch size."""
+    """A header's meaning. `field`: quantity or key. `words`: `text` without GPUs and batch size."""
 
     text: str
     field: str
