@@ -32,17 +32,17 @@ FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
 KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 """Endings of files that may hold a table."""
 SHOWN = "[!.~_]*"
-"""Pattern of names that are not hidden or temporary files of file managers and editors."""
+"""Glob pattern of file names. Hidden and temporary files do not match it."""
 COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
-"""Points that a cause costs, by severity."""
+"""Points that a question loses for each kind of mistake (once per study), by severity."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 LISTED = 3
-"""Maximum number of configurations that the text line of a finding names."""
+"""The text line of a finding names at most this many configurations."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A judged study of a folder or file. `form` has the full points of each question."""
+    """A study from `folder` and the result of its audit. `form` has the full points by question."""
 
     study: Study
     folder: str
@@ -56,7 +56,7 @@ class Judged:
 
     @property
     def result(self) -> str:
-        """Return counts as text: `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
+        """Return counts as text, such as `9 figures: 7 right, 2 wrong; 1 error, 2 remarks`."""
         severities = Counter(one.severity for one in self.judgement.findings)
         counts = [fmt.plural(severities[x], x) for x in SEVERITIES if severities[x]]
         figures = self.judgement.figures
@@ -67,13 +67,13 @@ class Judged:
 
     @property
     def findings(self) -> list[tuple[str, str, str, str, str]]:
-        """Return severity, cause, description, cells and advice of each finding."""
+        """Return (severity, cause, description, configurations, advice) of each finding."""
         every = [(one, *one.words) for one in self.judgement.findings]
         return [(x.severity, fmt.words(x.cause), what, where(x), todo) for x, what, todo in every]
 
     @property
     def wrong(self) -> list[tuple[str, ...]]:
-        """List question, quantity, GPUs x batch size, printed and right value of wrong figures."""
+        """Return (question, quantity, `GPUs x batch size`, printed, expected) of wrong numbers."""
         return [
             (QUESTIONS[one.quantity], TITLES[one.quantity], *cell)
             for one in self.judgement.findings
@@ -83,10 +83,7 @@ class Judged:
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
-        """Return (question, points, full points) for each question, then for all of them.
-
-        If one cause makes several figures wrong, points are lost only once.
-        """
+        """Return (question, points, full points) for each question, then for all of them."""
         left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
         for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
             name = QUESTIONS.get(one.quantity, "Q2")
@@ -96,7 +93,7 @@ class Judged:
 
     @property
     def model(self) -> str:
-        """Return the model with its number of parameters, and the bytes of their gradients."""
+        """Return a text: the model, its number of parameters, and the bytes of its gradients."""
         if not (parameters := self.study.parameters):
             return f"{self.study.model}, parameters not stated"
         gradients = f"so {fmt.data(parameters[1] * 4)} of float32 gradients"
@@ -104,7 +101,7 @@ class Judged:
 
     @property
     def lines(self) -> list[str]:
-        """Return lines for the terminal on what was not read, and on each finding."""
+        """Return lines of text: a note on each part that was not read, then each finding."""
         lines = [f"note: {note}" for note in dict.fromkeys(self.study.notes)]
         for severity, cause, sentence, place, advice in self.findings:
             action = f"; {advice}" if advice and severity != "remark" else ""
@@ -113,7 +110,7 @@ class Judged:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """Return the study's row in the index of all studies, with columns `COLUMNS`."""
+        """Return the study's row in the index of all studies. `COLUMNS` names its columns."""
         causes = (row[1] for row in self.findings if row[0] != "remark")
         about = (self.study.name, self.folder, len(self.study.rows), self.result)
         points = self.points[-1][1] if self.form else ""
@@ -122,10 +119,7 @@ class Judged:
 
 @np.errstate(invalid="ignore")
 def cells(one: Finding) -> list[tuple[str, str, str]]:
-    """Return (`GPUs x batch size`, printed value, expected value) of a finding's configurations.
-
-    An expected value below zero is noise, and becomes "–".
-    """
+    """Return (`GPUs x batch size`, printed value, expected value) of a finding's configurations."""
     right = np.where(one.expected.middle < 0, np.nan, one.expected.middle)
     columns = (one.cells.gpus, one.cells.batch, one.printed.middle, right, one.place)
     return [
@@ -148,7 +142,7 @@ def where(one: Finding) -> str:
 
 
 class Submission(NamedTuple):
-    """A submitted folder or file: its judged studies, or why it cannot be read."""
+    """A submitted folder or file: its audited studies, or the reason why it cannot be read."""
 
     folder: str
     studies: list[Judged]
@@ -156,7 +150,7 @@ class Submission(NamedTuple):
 
 
 def paths(names: list[str]) -> list[Path]:
-    """Return the paths of `names`: paths, glob patterns, or several of these in one string."""
+    """Return the paths to audit. A name is a path, a glob pattern, or several of these."""
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     listed = list[Path]()
     for path in map(Path, parts):
@@ -167,7 +161,7 @@ def paths(names: list[str]) -> list[Path]:
 
 
 def _inside(path: Path) -> list[Path]:
-    """Return the paths to audit: `path`, or the contents of a folder that has no timings.csv."""
+    """Return [`path`], or the paths to audit inside if `path` is a folder without timings.csv."""
     if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
     below = [one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS]
@@ -177,7 +171,10 @@ def _inside(path: Path) -> list[Path]:
 
 
 def read(path: Path, images: int, form: str = "") -> Submission:
-    """Return the judged studies of a folder or file, or why it cannot be read."""
+    """Read and audit the studies of a folder or file. An error is returned as `refusal`.
+
+    `images` is the size of the training set. `form` is a key of `FORMS`, or "" to give no points.
+    """
     # The name may be any bytes.
     folder = printable(str(path)).replace("\n", "\\n")
     try:
@@ -192,7 +189,7 @@ def read(path: Path, images: int, form: str = "") -> Submission:
 
 
 def as_text(submissions: list[Submission]) -> str:
-    """Return a line for each finding, a line for each study, and one with numbers of files."""
+    """Return a line for each finding, a line for each study, and a line with numbers of files."""
     studies = [each for one in submissions for each in one.studies]
     lines = [f"{x.folder}: {x.study.name}: {line}" for x in studies for line in x.lines]
     lines += [f"{each.folder}  {each.study.name}  {each.result}" for each in studies]
@@ -202,22 +199,22 @@ def as_text(submissions: list[Submission]) -> str:
 
 
 def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
-    """Return rows of the index (link, *`COLUMNS`): one per study, or one with `one.refusal`."""
+    """Return rows (link, *`COLUMNS`): a row for each study, or a single row with the refusal."""
     rows = [(f"{link}#{each.id}", *each.row) for each in one.studies]
     return rows or [("", "–", one.folder, "–", "–", one.refusal, "–")]
 
 
 def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list[Judged]) -> None:
-    """Write an HTML page to `target`: the table `index` (link, *`COLUMNS`), then `studies`."""
+    """Write an HTML page: the table `index` with rows (link, *`COLUMNS`), then `studies`."""
     linked = [(fill('<a href="{}">{}</a>', *row[:2]) if row[0] else "–", *row[2:]) for row in index]
     about: Any = {"title": title, "columns": COLUMNS, "index": linked, "studies": studies}
     files.write_text(target, page.render(Path(__file__).with_name("published.html.j2"), **about))
 
 
 def write(submissions: list[Submission], target: Path) -> None:
-    """Write an HTML index to `target`, and audit.csv to the folder `target` without suffix.
+    """Write an HTML index and a CSV file: for target `x.html`, x.html and x/audit.csv.
 
-    Several submissions have one page each in the folder. A single one is shown below the index.
+    Several submissions get a page each in folder x. A single submission is shown in x.html itself.
     """
     folder, many, index = target.with_suffix(""), len(submissions) > 1, list[tuple[Any, ...]]()
     for number, one in enumerate(submissions, start=1):
@@ -233,7 +230,7 @@ def write(submissions: list[Submission], target: Path) -> None:
 
 @program
 def main(argv: list[str] | None = None) -> None:
-    """Print the findings on submissions; write index, pages and audit.csv, if requested."""
+    """Print findings on submitted studies. With --output, write the HTML index and audit.csv."""
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("folders", nargs="+", help="folders, or files with tables")

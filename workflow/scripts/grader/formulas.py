@@ -1,8 +1,8 @@
-"""Evaluate the formulas of formulas.yaml as intervals, and judge printed figures by them.
+"""Evaluate formulas.yaml with intervals, and compare printed numbers with the results.
 
-A figure is a printed number. Its interval has all values that round or truncate to it. A cell is a
+The interval of a printed number has all values that round or truncate to it. A cell is a
 configuration of a study: N GPUs and a batch size per GPU b. T and W are seconds of an epoch with
-and without data loading; T1 and W1 are those on one GPU. K is the bytes of all gradients.
+and without data loading; T1 and W1 are T and W on one GPU. K is the bytes of all gradients.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import pandas as pd
 from grader.study import FIGURES, FORMULAS, VALUES, Study
 
 PARAMETERS, BYTES_PER_PARAMETER = 11_173_962, 4
-"""Parameters of the lab's ResNet-18, and bytes of a gradient: float32 is assumed in all studies."""
+"""Number of parameters of the lab's ResNet-18. Bytes per parameter: float32, by assumption."""
 
 _compiled = cache(partial(compile, filename="formula", mode="eval"))
 FUZZ, NEARLY = 1e-9, 0.02
-"""Relative differences up to which two values are equal, and a figure is nearly right."""
+"""Values are equal up to a relative difference `FUZZ`, and nearly equal up to `NEARLY`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """The lowest and the highest value of each cell, [2, cells]; NaN if unknown.
+    """Lowest and highest values, an array [2, configurations]; NaN if unknown.
 
     Division by an interval that contains 0 gives -inf to inf.
     """
@@ -60,28 +60,28 @@ class Interval:
         return np.where(np.isinf(middle), np.nan, middle)
 
     def meets(self, other: Interval) -> np.ndarray:
-        """Return in which cells the intervals overlap. An unknown interval overlaps none."""
+        """Return where the intervals overlap, as a mask. Unknown intervals overlap nowhere."""
         fuzz = FUZZ * np.maximum(np.abs(self.low), np.abs(other.low))
         return np.asarray((self.low <= other.high + fuzz) & (other.low <= self.high + fuzz))
 
     def near(self, other: Interval) -> np.ndarray:
-        """Return in which cells the middles differ by at most `NEARLY`, relative to `other`."""
+        """Return where the middles differ by at most `NEARLY` relative to `other`, as a mask."""
         return np.asarray(np.abs(self.middle / other.middle - 1) <= NEARLY)
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
-        """Return the interval of each cell for which `choice` is true, else that of `other`."""
+        """Return the intervals of `self` where `choice` is true, and of `other` elsewhere."""
         return Interval(np.where(choice, self.ends, other.ends))
 
     def or_else(self, other: Interval) -> Interval:
         return self.where(self.known, other)
 
     def hull(self, other: Interval) -> Interval:
-        """Return the smallest intervals that contain both; an unknown interval adds nothing."""
+        """Return the smallest intervals that contain both. Unknown intervals are ignored."""
         return Interval(np.stack([np.fmin(self.low, other.low), np.fmax(self.high, other.high)]))
 
 
 def of(value: Any) -> Interval:
-    """Return a number or an array as intervals of width 0; intervals are returned unchanged."""
+    """Return a number or an array as intervals of width 0. An `Interval` is returned unchanged."""
     return value if isinstance(value, Interval) else Interval(np.stack([np.atleast_1d(value)] * 2))
 
 
@@ -89,17 +89,14 @@ UNKNOWN = of(np.nan)
 
 
 def printed(figures: Iterable[Any], units: float) -> Interval:
-    """Return intervals of ± `units` units of the last digit around figures; NaN for None."""
+    """Return each `Figure` as an interval, ± `units` steps of its last digit; NaN for None."""
     value, unit = np.array([one or (np.nan, 0.0) for one in figures]).reshape(-1, 2).T
     return Interval(np.stack([value - units * unit, value + units * unit]))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The configurations of one strategy. Arrays have an element for each.
-
-    `names` maps the names in formulas.yaml and slips.yaml to values.
-    """
+    """The configurations of one strategy, as arrays. `names` has values for names in formulas."""
 
     gpus: np.ndarray
     batch: np.ndarray
@@ -108,9 +105,9 @@ class Cells:
     strategy: str = ""
 
     def evaluate(self, formula: str, time: str = "T", **more: Any) -> Any:
-        """Return the value of a formula. Its name `t` means T or W, as `time` says.
+        """Return the value of a formula. `more` gives the values of further names.
 
-        `more` has further names with their values.
+        In the formula, `t` is the epoch time: with data loading if `time` is "T", without if "W".
         """
         names = self.names | {f"t{n}": self.names[time + n] for n in ("", "1")}
         names |= {f"u{n}": self.names[("W" if time == "T" else "T") + n] for n in ("", "1")}
@@ -122,9 +119,9 @@ class Cells:
 
 
 def cells_of(study: Study, strategy: str, images: int) -> Cells:
-    """Return the cells of a strategy. `images` is the size of the training set.
+    """Return the configurations of a strategy. `images` is the size of the training set.
 
-    A batch size without a one-GPU row takes the row of another strategy, unless several have one.
+    If a strategy lacks a one-GPU row that exactly one other strategy has, that row is copied.
     """
     single, chosen = study.rows["gpus"] == 1, study.rows["strategy"] == strategy
     sizes = study.rows.loc[chosen & single, "batch_size"]
@@ -167,11 +164,15 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
-    """Return by name: `fewer` (next smaller number of GPUs), `mean` (of one-GPU cells), `at`."""
+    """Return names for formulas that compare a configuration with other configurations.
+
+    The function `at` looks up another row. The function `mean` averages over all one-GPU rows.
+    The array `fewer` has the next smaller number of GPUs.
+    """
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
-        """Look up `figure` for `number` GPUs and batch `size`, once per cell; NaN without a row."""
+        """Return values `figure` of rows with `number` GPUs and batch `size`; NaN if missing."""
         wanted = np.broadcast_arrays(number, of(size).low, gpus)[:2]
         index = places.get_indexer(pd.MultiIndex.from_arrays(wanted))
         return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
@@ -187,12 +188,15 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
 
 @dataclass
 class Verdict:
-    """The printed figures of one quantity, compared with the values by each accepted formula.
+    """The printed numbers of one quantity, compared with its accepted formulas.
 
-    `values` has (remark, intervals) for each formula. A figure is right if it overlaps an interval.
-    A remark is shown on figures that only the formula with this remark makes right. `right` has the
-    values of the formula that most figures follow. `opened` marks figures that may be right without
-    a formula. `explained` marks figures that a slip (a known mistake) explains.
+    `values`: a remark (or "") and the computed intervals, for each formula.
+    `right`: the computed intervals of the formula that agrees with most printed numbers.
+    `agrees`: mask of numbers that agree with any formula.
+    `open`: mask of numbers that no formula can check, because its inputs are missing.
+    `opened`: mask of numbers that disagree with all formulas, but may be right.
+    `explained`: mask of numbers that follow from a known mistake of students.
+    `remarks`: for each remark, mask of numbers that agree only with formulas of this remark.
     """
 
     quantity: str
@@ -222,26 +226,28 @@ class Verdict:
 
 
 def formulas(quantity: str) -> list[tuple[str, str]]:
-    """Return the accepted formulas of `quantity`, each with its remark or ""."""
+    """Return the accepted formulas of `quantity` as pairs (formula, remark or "")."""
     _, _, _, *entries = FORMULAS["quantities"][quantity]
     return [tuple(one) if isinstance(one, list) else (one, "") for one in entries]
 
 
 def times(text: str, order: str = "TW") -> str:
-    """Return the times that `t` in a formula may mean: the letters `order`; "T" without a `t`."""
+    """Return the epoch times to try as `t`: "T" with data loading, "W" without it.
+
+    The result is `order`, or "T" if the formula `text` does not contain `t`.
+    """
     return order if re.search(r"\bt1?\b", text) else "T"
 
 
 def verdicts(cells: Cells) -> dict[str, Verdict]:
-    """Return the verdict on each quantity, by name.
+    """Return the verdict on each quantity, by name. Add two names for formulas to `cells.names`.
 
-    `cells.names` gets two more names for formulas: the function `part`, and `moving`, which is the
-    printed communication time, or its right value where none is printed.
+    `part` is the nested function. `moving` is the communication time: printed, or else computed.
     """
     names, each = cells.names, dict[str, Verdict]()
 
     def part(value: Interval) -> Interval:
-        """Return the compute time `value`, widened by the printed compute time if they overlap."""
+        """Return compute times `value`, widened by the printed ones where the intervals overlap."""
         return value.hull(names["compute"]).where(names["compute"].meets(value), value)
 
     names["part"] = part

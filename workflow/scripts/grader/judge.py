@@ -1,7 +1,7 @@
-"""Judge a study: compare figures with accepted formulas, and explain wrong ones by known slips.
+"""Judge a study: compare printed numbers with formulas, and find known mistakes of students.
 
-A figure is a printed number. A slip is a common mistake; slips.yaml has slips and their formulas.
-T1 and W1 are the seconds of an epoch on one GPU, with and without data loading.
+slips.yaml has the known mistakes ("slips") with their formulas. T1 and W1 are the seconds of an
+epoch on one GPU, with and without data loading.
 """
 
 import math
@@ -32,20 +32,21 @@ from scaling.config.stored import read_config
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
 SEVERITIES = ["error", "warning", "remark"]
 CHANCE, SPREAD = -math.log(0.05), 4.0
-"""CHANCE: minimum evidence for a slip, -ln(5 %). SPREAD: ln(largest / smallest) of the
-values that a wrong figure may have, by assumption."""
+"""CHANCE: a mistake is reported if its evidence, -ln(probability of coincidence), exceeds this.
+SPREAD: wrong numbers are assumed to be log-uniform, and ln(largest / smallest) to be this."""
 LEAST = 3
-"""Minimum number of figures that a slip must explain. At least two must have distinct values."""
+"""A mistake is reported only if it explains this many printed numbers, not all of them equal."""
 TRIED, LARGE = 40, 500
-"""TRIED: maximum number of values to try for M (a number of GPUs) or B (a batch size) in a slip.
-LARGE: maximum number of rows of a table that is searched for missing configurations."""
+"""TRIED: a mistake with another number of GPUs or batch size is tried with this many at most.
+LARGE: missing configurations are searched for in tables of at most this many rows."""
 
 
 @dataclass
 class Finding:
-    """A cause (a key of `CAUSES`) with printed and expected values; `place` marks its cells.
+    """A mistake or remark (`cause`, a key of `CAUSES`), with printed and expected values.
 
-    `rule` is the slip in words, such as "N twice". `also` names slips with as much evidence.
+    `place` is a mask of the affected configurations. `rule` describes the mistake, such as
+    "N twice". `also` names other mistakes that fit as well.
     """
 
     cause: str
@@ -63,7 +64,7 @@ class Finding:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Return a sentence that describes the finding, and advice."""
+        """Return a sentence that describes the finding, and a sentence of advice."""
         text, _, advice = CAUSES[self.cause][self.severity].partition(". ")
         sentence = " ".join(text.format(rule=self.rule).split())
         if self.quantity:
@@ -73,7 +74,7 @@ class Finding:
 
 @dataclass
 class Judgement:
-    """The findings on a study, errors first. `figures` counts its printed numbers by verdict."""
+    """Findings, errors first. `figures` counts printed numbers by verdict, such as "right"."""
 
     findings: list[Finding] = field(default_factory=list)
     figures: Counter[str] = field(default_factory=Counter)
@@ -81,10 +82,10 @@ class Judgement:
 
 @np.errstate(all="ignore")
 def judge(study: Study, images: int) -> Judgement:
-    """Return the findings on a study's printed figures and times.
+    """Return the findings on a study. `images` is the size of the training set.
 
-    Batch sizes are per GPU, unless a header says that they count all GPUs, or more figures fit so.
-    `images` is the size of the training set.
+    If no header says whether batch sizes are per GPU or of all GPUs together, both meanings are
+    tried. The meaning that makes more printed numbers right is used.
     """
     judgement, sizes = _judged(study, images), study.rows["batch_size"] / study.rows["gpus"]
     unsaid = not (study.batch_stated or study.global_batch) and (sizes == sizes.round()).all()
@@ -114,7 +115,7 @@ def _judged(study: Study, images: int) -> Judgement:
 
 
 def _judge_figures(judgement: Judgement, cells: Cells) -> None:
-    """Add the findings on one strategy's printed figures, and count these figures by verdict."""
+    """Add one strategy's findings to `judgement`, and count its printed numbers by verdict."""
     each, causes = verdicts(cells), dict[str, list[Finding]]()
     _open_parts(cells, each)
     for name, one in each.items():
@@ -138,11 +139,11 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
 
 
 def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
-    """Mark compute and communication times that may be right although no formula fits (`opened`).
+    """Mark (in `opened`) compute and communication times that may be right without a formula.
 
-    In one case, W1 is not printed, and the figures imply a W1 that is at most T1. All N imply the
-    same W1, or W1 exceeds T1 / 2. In the other case, compute and communication were measured:
-    their sum is the time on N GPUs, and no communication time is negative.
+    They may follow from W1, an epoch time on one GPU without data loading, that is not printed.
+    The implied W1 must be at most T1 (with data loading), and either the same for all N or above
+    T1 / 2. Otherwise, both parts may be measured: they add up to the epoch time on N GPUs.
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
@@ -163,9 +164,10 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
 
 
 def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:
-    """Return epoch times that contradict the printed times, and a mask of cells.
+    """Return epoch times that contradict the printed epoch times, and a mask.
 
-    Figures of the masked cells imply these times. A time is NaN unless two or more figures agree.
+    A time is returned where at least two other printed numbers imply it, else NaN. The mask marks
+    the configurations of these numbers.
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])
@@ -201,12 +203,11 @@ def _missing(cells: Cells) -> Iterator[Finding]:
 
 
 def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
-    """Yield up to three findings: slips that explain suspect figures of a quantity.
+    """Yield up to three known mistakes of students that explain suspect numbers of a quantity.
 
-    A figure is suspect if it is wrong, perhaps right (`one.opened`), or without a value to compare.
-    The evidence for a slip is -ln(chance that distinct random figures agree with it) - ln(number of
-    slips tried) - ln(number of ways to choose the figures). A slip must explain all figures that
-    are perhaps right, and most suspects that are not wrong. `one.explained` gets these figures.
+    A number is suspect if it is wrong or cannot be checked. The evidence for a mistake is the sum
+    of -ln(chance that distinct random numbers agree with it), -ln(number of mistakes tried) and
+    -ln(number of ways to choose the explained numbers). `one.explained` marks these numbers.
     """
     unsure = one.opened | one.open
     suspects = one.wrong & ~one.printed.near(one.right) | unsure
@@ -251,7 +252,10 @@ def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
 def _readings(
     cells: Cells, one: Verdict, suspects: np.ndarray
 ) -> Iterator[tuple[str, str, Interval]]:
-    """Yield (cause, rule, values) of each slip that explains a figure in the mask `suspects`."""
+    """Yield each known mistake of students that leads to a printed number in the mask `suspects`.
+
+    A mistake is a tuple: key of `CAUSES`, description, and the wrong values to which it leads.
+    """
     every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
     texts = [text for text, _ in formulas(one.quantity)] if suspects.any() else []
     for (cause, parts, rule, *changes), text in product(SLIPS, texts):

@@ -1,4 +1,4 @@
-"""Read printed studies from files: a row of values for each configuration."""
+"""Read submitted tables of training times: a row of printed numbers for each configuration."""
 
 import re
 from collections import defaultdict
@@ -25,16 +25,16 @@ TITLES = {name: title for name, (title, *_) in FORMULAS["quantities"].items()}
 QUESTIONS = {name: question for name, (_, question, *_) in FORMULAS["quantities"].items()}
 CELL = ["strategy", "gpus", "batch_size"]
 GROUPS = ["study", "hardware", "model", "recipe"]
-"""Columns whose values separate the studies of a file."""
+"""Rows that differ in one of these columns belong to different studies."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study as printed. `rows` has a `Figure` or None for each configuration and quantity.
+    """A submitted study. `rows` has a `Figure` or None for each configuration and quantity.
 
-    `about` is the study's entry in studies.yaml. `notes` say what was not read. `parameters` is the
-    range of the model's parameter counts that round to the printed count. `global_batch` is true if
-    the file has batch sizes of all GPUs together, `batch_stated` if a header says "per GPU".
+    `about` is the study's entry in studies.yaml. `notes` list what was not read. `parameters` is
+    the range of parameter counts that round to the printed count. `global_batch` is true if the
+    printed batch sizes count all GPUs together, and `batch_stated` if a header says "per GPU".
     """
 
     name: str
@@ -54,10 +54,7 @@ class Study:
 
 
 def read_folder(path: Path) -> list[Study]:
-    """Return the studies of a file, or of timings.csv and studies.yaml in a folder.
-
-    UserError, with the file and line, if no row can be read.
-    """
+    """Return the studies of a file or folder (timings.csv, studies.yaml); UserError if invalid."""
     if path.is_file():
         return read_file(path)
     studies, yaml = read_file(path / "timings.csv"), path / "studies.yaml"
@@ -102,7 +99,7 @@ def read_file(path: Path) -> list[Study]:
 
 
 def _complete(file: Tables) -> None:
-    """Fill in strategy, `GROUPS` and parameters that a file states once, and batch size per GPU."""
+    """Copy what the file states once (such as the model) to all records; set batch size per GPU."""
     for one in file.records:
         # Our tables name a configuration `plain/ddp`.
         recipe, _, strategy = str(one.get("recipe") or "").partition("/")
@@ -126,7 +123,7 @@ def _complete(file: Tables) -> None:
 
 
 def _range(text: str) -> tuple[float, float] | None:
-    """Return the range of numbers that round to the printed one; None if there is no number."""
+    """Return the lowest and highest number that round to the printed number `text`, or None."""
     if not (shown := figure(text, head("parameters"))):
         return None
     around = shown.unit / 2 if shown.unit > 1 else 0.0
@@ -134,9 +131,9 @@ def _range(text: str) -> tuple[float, float] | None:
 
 
 def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
-    """Return a row for each configuration. If a column numbers runs or epochs, values are medians.
+    """Return a table with a row for each configuration and one value for each quantity.
 
-    Without this column, a quantity with two different values is left out, with a note.
+    Of several runs or epochs, the median is taken. Contradictory values are left out, with a note.
     """
     cells = defaultdict[Any, list[Record]](list)
     for one in records:

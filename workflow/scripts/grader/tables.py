@@ -21,12 +21,12 @@ KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
 ABOUT = IDENTITY | {"line", "epochs"}
 JUDGED_BY = {"epoch", "training", "rate", "communication"}
-"""Quantities from which figures can be derived; a file needs at least one."""
+"""Quantities from which others can be computed. A file needs at least one of these columns."""
 IN_WORDS = re.compile(r",? (\d+) GPUs?$")
 Record = dict[str, Any]
-"""A configuration as printed: its `line`, texts and numbers that identify it, and `Figure`s."""
+"""A configuration: its `line`, its identity (texts and numbers) and its values (`Figure`)."""
 Row = tuple[int, list[str]]
-"""A line's number and its fields."""
+"""The number of a line, and its fields."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ def read(path: Path) -> Tables:
 
 
 def _lines(path: Path) -> Iterator[Row]:
-    """Yield the lines of a text file as fields: Markdown, or CSV with any separator."""
+    """Yield each line of a text file as fields: Markdown, or CSV with any separator."""
     lines = re.sub(r'(?i)^"?sep=."?$', "", _decoded(path), flags=re.MULTILINE).splitlines()
     markdown = path.suffix == ".md" or any(line.lstrip().startswith("|") for line in lines)
     separator = "|" if markdown else max("\t;,", key=lambda one: sum(one in x for x in lines))
@@ -99,7 +99,7 @@ def _decoded(path: Path) -> str:
 
 
 def _sheets(path: Path) -> Iterator[Row]:
-    """Yield the rows of a workbook. The name of a sheet precedes its rows."""
+    """Yield the rows of an Excel workbook. The name of each sheet precedes its rows."""
     try:
         about: Any = {"header": None, "dtype": str, "na_filter": False, "nrows": 20_000}
         sheets = pd.read_excel(path, sheet_name=None, **about)
@@ -112,7 +112,7 @@ def _sheets(path: Path) -> Iterator[Row]:
 
 
 def _heads(rows: list[Row]) -> tuple[list[Head], list[Row]]:
-    """Return the meaning of each column, and the rows below the header (of one or more lines)."""
+    """Split a table into its parsed column headers, and the rows below the header lines."""
     width = max(len(fields) for _, fields in rows)
     (_, texts), *below = [(line, fields + [""] * (width - len(fields))) for line, fields in rows]
     while below and not any(map(_is_value, below[0][1])):
@@ -136,7 +136,7 @@ def _is_value(text: str) -> bool:
 
 
 def _fields(heads: list[Head]) -> set[str]:
-    """Return the fields of all headers. `2 GPUs` in a header adds `gpus`, a batch `batch_size`."""
+    """Return the fields of all headers. A header `2 GPUs, batch 64` adds `gpus`, `batch_size`."""
     beside = {"gpus": [one.gpus for one in heads], "batch_size": [one.batch for one in heads]}
     return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
 
@@ -181,9 +181,9 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
 
 
 def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
-    """Return the headers of columns with values, by index; of equal headers, only the first.
+    """Return the headers of columns with values, by column index. Repeated headers are left out.
 
-    `caption` has the quantity for headers that have only GPUs or a batch size.
+    If a header has only GPUs or a batch size, its quantity is that of `caption`.
     """
     fields, columns, known = _fields(heads), dict[int, Head](), set[Any]()
     timed = fields & {"epoch", "training", "total"}

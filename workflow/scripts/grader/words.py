@@ -20,18 +20,18 @@ FIELDS = [(name, _pattern(text)) for name, text in WORDS["fields"]]
 PATTERNS = {name: _pattern(text) for name, text in WORDS["patterns"].items()}
 IDENTITY = {"gpus", "batch_size", "global_batch", "strategy", "model", "parameters", "hardware"}
 IDENTITY |= {"status", "study", "recipe", "run", "count"}
-"""Fields that identify a configuration; all other fields are its values."""
+"""Fields that identify a configuration. All other fields hold printed values."""
 
 
 class Figure(NamedTuple):
-    """A printed number in s, GB/s, images/s or no unit. `unit` is a step of its last digit."""
+    """A printed number in s, GB/s, images/s or without unit, and the step of its last digit."""
 
     value: float
     unit: float
 
 
 class Head(NamedTuple):
-    """A header's meaning. `field`: quantity or key. `words`: `text` without GPUs and batch size."""
+    """A parsed header: `Epoch (ms), 2 GPUs` has field "epoch", words "epoch ms", factor 0.001."""
 
     text: str
     field: str
@@ -50,7 +50,7 @@ def plain(text: str) -> str:
 
 @cache
 def unit(text: str) -> float | None:
-    """Return the factor from the first unit in a text to s, GB/s or images/s; None if no unit."""
+    """Return the value of the first unit in a text, in s, GB/s or images/s: 0.001 for `ms`."""
     return next((factor for factor, one in WORDS["units"] if re.search(one, text)), None)
 
 
@@ -80,10 +80,7 @@ def count(text: str) -> int | None:
 
 
 def named(kind: str, text: str, within: bool = False) -> str:
-    """Return the strategy or status (`kind`) that `text` names; "" for none or two.
-
-    If `within`, the name may be part of a longer text.
-    """
+    """Return the strategy or status named by a text (if `within`, in a text); "" if none or two."""
     of: Any = {
         name: re.search(rf"\b(?:{one})\b", text) if within else re.fullmatch(one, text)
         for name, one in WORDS[kind].items()
@@ -93,7 +90,7 @@ def named(kind: str, text: str, within: bool = False) -> str:
 
 
 def figure(text: str, of: Head) -> Figure | None:
-    """Return the number in `text`, in s, GB/s or images/s; its unit may be in the header `of`."""
+    """Return the number in `text`, in s, GB/s or images/s. The header `of` may have its unit."""
     if clock := PATTERNS["clock"].fullmatch(text):
         hours, minutes, seconds = clock.groups()
         value = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)

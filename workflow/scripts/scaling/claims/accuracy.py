@@ -12,11 +12,11 @@ from scaling.tables import accuracy as learning
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 OTHER_UPDATES = "muon |lars "
-"""Matches options that replace SGD as the optimizer."""
+"""Regular expression for options that replace SGD by another optimizer."""
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Return the answer to Q4: accuracy of the best techniques, or else of the largest batch."""
+    """Return the answer to Q4: accuracy at large batches, with the best techniques if compared."""
     claims = _of_cells(tables)
     text = _best_techniques(tables.remedies)
     if claims and not text:
@@ -26,7 +26,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _best_techniques(table: pd.DataFrame) -> str | None:
-    """Return a sentence: accuracy of SGD at the smallest batch, and of the best at larger ones."""
+    """Return text: SGD's accuracy at the smallest batch, the best technique's at larger batches."""
     small, *larger = sorted(set(table["global_batch"])) or [0]
     sgd = best(table, small, sgd=True)
     found = [row for batch in larger if (row := best(table, batch))]
@@ -44,8 +44,7 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row with the best validation accuracy at a batch, or None.
 
-    Rows are left out if a seed diverged, or if their number of epochs is not that of the reference.
-    If `sgd`, rows with the options `OTHER_UPDATES` are left out, too.
+    Rows need the reference's number of epochs and no diverged seed; if `sgd`, no `OTHER_UPDATES`.
     """
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
@@ -115,9 +114,9 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Return the claim that the best technique at `batch` is not worse than that at `reference`.
 
     The test is for non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005). If the
-    best learning rate is at an end of its sweep, a better rate may exist beyond the sweep. With
-    such a rate at `batch`, a failed test does not refute the claim. With such a rate at
-    `reference`, a passed test does not support the claim.
+    best learning rate is the first or last of its sweep, the accuracy may be too low. If it is too
+    low at `batch`, a failed test does not refute the claim. If it is too low at `reference`, a
+    passed test does not support the claim.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))
@@ -137,7 +136,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the mean test accuracy of `own`, over its seeds, minus that of `other`."""
+    """Return the difference of mean test accuracies over the seeds: `own` minus `other`."""
     runs = tables.convergence.query("chosen == True").groupby(["remedy", "global_batch"])
     seeds = runs["test_accuracy"]
     of_rows = (seeds.get_group((row.remedy, row.global_batch)) for row in (other, own))

@@ -82,7 +82,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question (None if it was not measured), and claims."""
+    """An answer in words (None if the question was not measured), and claims on the question."""
 
     text: str | None
     claims: Sequence[Claim] = ()

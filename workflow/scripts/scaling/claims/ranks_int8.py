@@ -104,7 +104,7 @@ LOSS = Hypothesis(
 
 
 def int8(tables: StudyTables) -> Answer:
-    """Return the answer to Part B, on the last stage of quantization, and a claim per stage."""
+    """Return the answer to Part B: a claim on each quantization stage, a text on the last stage."""
     measured = {row.stage: row for row in rows_of(costs(tables.quantization))}
     claims = {stage: _loss(stage, measured[stage]) for stage in STAGES[1:] if stage in measured}
     if not claims:
