@@ -150,7 +150,7 @@ class Submission(NamedTuple):
 
 
 def paths(names: list[str]) -> list[Path]:
-    """Return the paths to audit. A name is a path, a glob pattern, or several of these."""
+    """Return the paths to audit. A name is a path or a glob pattern, or several in one string."""
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     listed = list[Path]()
     for path in map(Path, parts):

@@ -172,7 +172,7 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
-        """Return values `figure` of rows with `number` GPUs and batch `size`; NaN if missing."""
+        """Look up values `figure` of the rows with `number` GPUs and batch `size`; else NaN."""
         wanted = np.broadcast_arrays(number, of(size).low, gpus)[:2]
         index = places.get_indexer(pd.MultiIndex.from_arrays(wanted))
         return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
@@ -247,7 +247,7 @@ def verdicts(cells: Cells) -> dict[str, Verdict]:
     names, each = cells.names, dict[str, Verdict]()
 
     def part(value: Interval) -> Interval:
-        """Return compute times `value`, widened by the printed ones where the intervals overlap."""
+        """Return compute times `value`, widened by the printed times where both overlap."""
         return value.hull(names["compute"]).where(names["compute"].meets(value), value)
 
     names["part"] = part

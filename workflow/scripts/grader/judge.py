@@ -143,7 +143,7 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
 
     They may follow from W1, an epoch time on one GPU without data loading, that is not printed.
     The implied W1 must be at most T1 (with data loading), and either the same for all N or above
-    T1 / 2. Otherwise, both parts may be measured: they add up to the epoch time on N GPUs.
+    T1 / 2. Or both parts were measured: their sum is the epoch time on N GPUs.
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]

@@ -80,7 +80,7 @@ def count(text: str) -> int | None:
 
 
 def named(kind: str, text: str, within: bool = False) -> str:
-    """Return the strategy or status named by a text (if `within`, in a text); "" if none or two."""
+    """Return the only strategy or status named in `text`, or "". `within` allows other words."""
     of: Any = {
         name: re.search(rf"\b(?:{one})\b", text) if within else re.fullmatch(one, text)
         for name, one in WORDS[kind].items()

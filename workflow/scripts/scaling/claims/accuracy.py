@@ -44,7 +44,7 @@ def _best_techniques(table: pd.DataFrame) -> str | None:
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row with the best validation accuracy at a batch, or None.
 
-    Rows need the reference's number of epochs and no diverged seed; if `sgd`, no `OTHER_UPDATES`.
+    Rows need the reference's number of epochs and no diverged seed. `sgd` excludes Muon and LARS.
     """
     epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
