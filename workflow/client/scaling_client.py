@@ -30,8 +30,8 @@ def epoch(number, *, seconds=None, samples=None, loss=None, test_accuracy=None):
     Number epochs consecutively from 0 or 1. `seconds` is the duration of the epoch. By default,
     this is the time since the previous call or, in the first call, since the import of this module.
     `samples` is the number of training samples on all ranks. `loss` is their mean training loss.
-    `test_accuracy` is a fraction from 0 to 1. None means unknown. If `step` is used, all ranks
-    print; otherwise, only rank 0 prints.
+    `test_accuracy` is a fraction from 0 to 1. None means unknown. Call this function on all ranks:
+    rank 0 prints and, in scripts that use `step`, every rank prints.
     """
     global _before, _waited
     torch = _gpu()

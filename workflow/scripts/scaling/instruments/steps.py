@@ -67,11 +67,10 @@ ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "Tenso
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
     """Return where the time of this rank's steps goes, in a run on `gpus` GPUs.
 
-    `in_memory` has the seconds of each block of at most `limit` steps: with the exchange of
-    gradients in `seconds`, without it in `seconds_without_exchange` (None if impossible).
-    `readings` has the result of `communication`, or is [] on one GPU. `device_time` has the result
-    of `busy_times` for each GPU. Its `seconds` are the median of `in_memory["seconds"]`, not those
-    of the trace, because tracing makes steps longer. `step` has the trace events of one step.
+    `in_memory` has the seconds of blocks of at most `limit` steps, with and without the exchange of
+    gradients. `readings` is a list with times of communication, or [] on one GPU. `device_time` has
+    the busy time of each GPU by kernel class, and as `seconds` the median of the untraced blocks,
+    because tracing makes steps longer. `step` has the trace events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
     train = trainer.in_memory(limit)
@@ -137,12 +136,12 @@ def busy_times(spans: Spans) -> dict[str, Any]:
 def communication(
     devices: dict[int, Spans], messages: dict[int, Messages], everyone: list[Messages]
 ) -> dict[str, Any]:
-    """Return times of communication (s) on this rank's device that communicates longest.
+    """Return this rank's seconds of communication: in total, exposed, overlapped, and start skew.
 
-    `devices` and `messages` are this rank's, by device. `everyone` lists the messages of all
-    devices of all ranks. A message's time is its shortest duration on any device, because the
-    device that joins last does not wait. `start_skew_seconds` is the rest, in which the device of
-    the result waits. If there is no communication, the result has a `note` instead.
+    `devices` and `messages` are this rank's, by device. `everyone` has the messages of all devices
+    of all ranks. A message's time is its shortest duration on any device, because the last device
+    to join does not wait. `start_skew_seconds` is the waiting time. Of several devices, the device
+    that communicates longest counts. Without communication, the result has a `note`.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -204,9 +203,9 @@ def record(
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
-    """Return the class and bytes of each kernel (`Launches`) in steps without CUDA graphs.
+    """Return the class of each kernel and the bytes it moves, from steps without CUDA graphs.
 
-    A replayed graph hides which operator launches a kernel. If GPU memory is too small, return {}.
+    CUDA graphs hide the operators behind kernels. If GPU memory is too small, return {}.
     """
     trainer.step.replays = False
     try:
@@ -247,9 +246,9 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
 
 
 def launches(events: list[Event]) -> Launches:
-    """Return the class and bytes of each kernel in a trace.
+    """Return the class (such as `products`) of each kernel in a trace, and the bytes it moves.
 
-    If an operator launches several kernels, each gets an equal share of the operator's bytes.
+    The bytes that an operator reads and writes are divided equally among the kernels it launches.
     """
     operators = {one["args"]["External id"]: one for one in events if one.get("cat") == "cpu_op"}
     ranges = [one for one in events if one.get("cat") == "user_annotation"]

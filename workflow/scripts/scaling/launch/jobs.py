@@ -16,9 +16,9 @@ from scaling.registry.entries import DATASETS
 from scaling.registry.strategy import STRATEGIES
 
 SHORTEST_LIMIT = 600.0
-"""Minimum time limit of a job in seconds. A run in its job may have a shorter limit."""
+"""Minimum time limit of a job in seconds. The limit of the run in a job may be shorter."""
 REQUESTED = ("nodes", "runtime", "slurm_extra", "gpu", "gres", "mpi", "tasks", "tasks_per_gpu")
-"""Names of the Snakemake resources of a timed job, whose values `Jobs.requested` returns."""
+"""Names of the Snakemake resources of a timed job. `Jobs.requested` returns their values."""
 
 
 measuring = partial(code_digest.digest, measuring=True)
@@ -70,13 +70,14 @@ class Jobs:
         self._records = Path(records)
         runs_of = (self._records / "runs").rglob
         self._begun = {one: any(runs_of(f"seed~*{one}/run.json")) for one in repeats}
-        """Whether a repeat has records of runs, by its folder (`grid.repeat_folder`)."""
+        """Whether each repeat has records of runs, by its folder (`grid.repeat_folder`)."""
         self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
-        """Return the machine check that a repeat's jobs have as input: its path in a list, or [].
+        """Return the input of a repeat's jobs: a list with the path of its machine check, or [].
 
-        Once a repeat has records, no path is added: Snakemake reruns jobs that have a new input.
+        An existing check is always in the list. A missing check is in the list only before the
+        first record of the repeat, because a new input makes Snakemake rerun jobs.
         """
         repeat = wildcards.get("repeat", "")
         path = self._records / f"machine{repeat}/check.json"
@@ -84,7 +85,7 @@ class Jobs:
         return [str(path)] if wanted or path.exists() else []
 
     def machine_checks(self) -> list[str]:
-        """Return the paths of the machine checks of all repeats, whose machines may differ."""
+        """Return the paths of the machine checks of all repeats, which may use several machines."""
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
@@ -102,11 +103,11 @@ class Jobs:
         return found
 
     def job(self, name: str, kind: type[Measurement], *sections: str) -> dict[str, Any]:
-        """Return a rule's parameters `job` and `files`, which are functions that Snakemake calls.
+        """Return the `params` of a rule that makes a measurement: the functions `job` and `files`.
 
-        Both return JSON with the key `name`. In `job`, its value is the options of `kind`, from
-        `sections` of the configuration. In `files`, it is the rule's paths. Snakemake reruns a job
-        if `job` changes, but ignores `files`, because this function uses `output`.
+        Each function returns JSON with the single key `name`. `job` gives the options of `kind`,
+        from `sections` of the configuration. `files` gives paths. If the options change, Snakemake
+        reruns the job. It ignores changes of `files`, a function with the parameter `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -121,10 +122,10 @@ class Jobs:
         return {"job": job, "files": files}
 
     def run(self, kind: type[Limits], *sections: str, **own: Any) -> dict[str, Any]:
-        """Return `params` of the Snakemake rule that makes a run: functions `job` and `files`.
+        """Return the `params` of the Snakemake rule that makes a run: functions `job` and `files`.
 
-        Wildcards name the run. `job` has options of `kind`, from `sections` of the configuration
-        and from `own`; `files` has the paths. Both are JSON.
+        Wildcards name the run. `job` returns the options of `kind` as JSON, from `sections` of the
+        configuration and from `own`. `files` returns the paths as JSON.
         """
 
         def job(wildcards: Any) -> str:
@@ -164,11 +165,11 @@ class Jobs:
         return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority in Snakemake: high for early runs of `in_turns`, 0 for others."""
+        """Return a run's priority in Snakemake: high if it is early in `in_turns`, 0 if absent."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return the wildcard `gpus`, or else the most GPUs of the grid that fit on one node."""
+        """Return the wildcard `gpus`, or else the most GPUs of the grid that one node has."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
@@ -186,7 +187,7 @@ class Jobs:
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return the resources of a timed rule. If `gpus` is None, wildcards give the number."""
+        """Return the resources of a timed rule, by name. If `gpus` is None, a wildcard gives it."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)
@@ -194,7 +195,7 @@ class Jobs:
         return {name: partial(value, name) for name in names}
 
     def requested(self, gpus: int) -> dict[str, Any]:
-        """Return the resources of a timed job; on several nodes, srun starts one task per node."""
+        """Return the resources of a timed job, by name. On several nodes, srun starts its tasks."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
         requested: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}

@@ -64,7 +64,7 @@ def read_logs(folder: Path) -> LinesByKind:
 
 
 def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
-    """Return the lines grouped by `kind`, in order; a kind without lines gives []."""
+    """Return `lines` in a dictionary by their `kind`. A kind without lines gives []."""
     found: LinesByKind = defaultdict(list)
     for line in lines:
         found[line["kind"]].append({key: line[key] for key in line if key != "kind"})
@@ -73,7 +73,7 @@ def by_kind(lines: Iterable[dict[str, Any]]) -> LinesByKind:
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """How processes ended, what they reported (`lines`), and their environment."""
+    """How the processes of a launch ended, their reports (`lines`), and their environment."""
 
     returncode: int
     timed_out: bool
@@ -118,7 +118,7 @@ def reserve_port() -> int:
 
 
 def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
-    """Return the command that starts Python with `words`; on several nodes, srun starts it."""
+    """Return the command line of Python with arguments `words`; on several nodes, with srun."""
     own = [sys.executable, *words]
     if nodes == 1:
         return own
@@ -181,7 +181,7 @@ def _end_all_but(before: list[psutil.Process]) -> None:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """In a `with` block, make the first SIGTERM raise SystemExit; ignore further ones."""
+    """In a `with` block, make the first SIGTERM raise SystemExit, and ignore later SIGTERMs."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)

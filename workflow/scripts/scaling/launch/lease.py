@@ -48,7 +48,7 @@ def gpus(
 ) -> Iterator[list[str]]:
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), locked during the block.
 
-    If too few are free, waits without holding any, and prints once which processes hold them.
+    If too few are free, wait without a lock, and print once which processes hold the candidates.
     Raise UserError after `patience` seconds, or if there are fewer than `count` candidates.
     """
     if count > len(candidates):

@@ -22,7 +22,7 @@ LACKS: dict[Status, re.Pattern[str]] = {
         "Cannot allocate memory"
     ),
 }
-"""Patterns of errors about too little memory, by the status they give; the first match decides."""
+"""Maps statuses to patterns of errors about too little memory. The first match counts."""
 NAMES_ERROR = re.compile(
     r"^(?:\[[^\]]*\]:?\s*|\d+:\s*)?"
     r"(?:(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?=:|$)|what\(\): )"
@@ -42,12 +42,15 @@ def status_of(text: str) -> Status | None:
 
 
 def classify(error: BaseException) -> Status | None:
-    """Return `oom` or `oom_host` if an error or one of its causes is out of memory; else None."""
+    """Return `oom` or `oom_host` if memory ran out in `error` or one of its causes, else None."""
     return _judged(error)[0]
 
 
 def first_sentence(error: BaseException) -> str:
-    """Return one line of the message of an error, or of the out-of-memory error behind it."""
+    """Return one line of an error's message: the first line about memory, or else the first line.
+
+    If an out-of-memory error caused `error`, the line is from the message of the cause.
+    """
     _, cause = _judged(error)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if re.search("allocate|memory|No space left", line)]
@@ -58,7 +61,7 @@ def first_sentence(error: BaseException) -> str:
 
 
 def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
-    """Return status and first out-of-memory error of a cause chain; if none, None and `error`."""
+    """Return (status, cause) for an out-of-memory cause of `error`, or else (None, `error`)."""
     origin: BaseException | None = error
     while origin:
         if status := status_of(f"{type(origin).__name__}: {origin}"):
@@ -113,7 +116,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return what `verdict` returns, for a run that trained all epochs."""
+    """Return status of a run that trained all epochs, and a sentence on any problem (or None)."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -135,10 +138,10 @@ def _measured(
 
 
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """Return phrases that say how ranks ended, the first failure first, and which ranks hung.
+    """Return phrases on the ends of ranks: errors by time, silent ranks, and likely hung ranks.
 
-    Ranks that reported neither an error nor an end likely hung; if all reported, likely the ranks
-    with the fewest steps in `outcomes` (errors by time). `done` has each rank's last epoch.
+    `outcomes` has the reported errors by time, `done` each rank's last epoch. Ranks that report no
+    error and no end likely hung. If all report, ranks with the fewest steps likely hung.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

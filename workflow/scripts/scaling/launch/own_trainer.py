@@ -61,7 +61,7 @@ class Sampler:
         self._sampler.join()
 
     def memory(self) -> dict[str, Any]:
-        """Return field `memory` of a record: peak bytes of each GPU, total bytes of the first."""
+        """Return field `memory` of a record: peak bytes of each GPU, capacity of the first GPU."""
         peaks = [int(own["bytes"].max()) for own in self._of_gpus()]
         whole = peaks and ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
         capacity = float(whole.total) if whole else None

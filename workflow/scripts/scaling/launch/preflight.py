@@ -25,10 +25,10 @@ OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
-    """Complete and check `config`. Return the folder of the study to replay; None to measure.
+    """Complete and check `config`. Return the folder of a stored study to report, else None.
 
-    `home` is the project's absolute path. `folder` is "", or a prefix of the project's paths, with
-    a slash at its end. To replay the study `results` means to report the records in results/.
+    The key `replay` of `config` names the study; the name `results` means the folder results/.
+    `home` is the project's absolute path. `folder` is a prefix of its paths, "" or ending in "/".
     """
     files = [Path(f"{folder}config/config.yaml"), *map(Path, workflow.configfiles)]
     layers = [*map(read_config, files), workflow.config_settings.config]
@@ -87,9 +87,9 @@ def check_images(config: dict[str, Any], manifest: Path) -> None:
 
 
 def relay_signals() -> None:
-    """Run Snakemake's handler of SIGTERM in a thread, after SIGTERM or SIGHUP (closed terminal).
+    """After SIGTERM or SIGHUP (closed terminal), run Snakemake's SIGTERM handler in a new thread.
 
-    In the main thread, the handler could wait for a lock that this thread holds (docs/upstream.md).
+    In the main thread, it could wait for a lock that the main thread holds (docs/upstream.md).
     """
     theirs: Any = signal.getsignal(signal.SIGTERM)
     signals = SimpleQueue[Any]()

@@ -54,13 +54,13 @@ class Output:
 
     def __init__(self) -> None:
         self.lines: list[tuple[float, str]] = []
-        """Time and JSON text of each report on an epoch."""
+        """Time and JSON text of each report on an epoch or step."""
         self.unread: list[str] = []
         """Lines that seem to report an epoch, but have no JSON object with the key `epoch`."""
         self.software: dict[str, Any] = {}
         self.tail = deque[str](maxlen=LAST_LINES)
         self.last = 0.0
-        """Time of the last output."""
+        """Seconds from this object's creation to the last output."""
         self._start, self._frame = time.monotonic(), ""
 
     def seconds(self) -> float:
@@ -68,7 +68,7 @@ class Output:
         return time.monotonic() - self._start
 
     def read(self, stream: IO[bytes]) -> None:
-        """Copy `stream` to the log and collect its lines. A line's time is when it was complete."""
+        """Copy `stream` to the log and collect its lines. The time of a line is when it ended."""
         text = TextIOWrapper(stream, errors="replace", newline="")
         # In a thread of its own, so that slow processing of a line delays no time of the next.
         with ThreadPoolExecutor(1) as keeper:
@@ -152,10 +152,10 @@ def _refused(line: str, why: str) -> UserError:
 
 
 def epochs_of(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per epoch from `lines`, the table that `read_lines` returns.
+    """Return one row per epoch from `lines`, which has a row per report on an epoch or step.
 
-    If several processes report a step, the row has their longest time and mean loss. Their samples
-    are summed if they differ; if they are equal, each process is assumed to print the total.
+    Reports of several processes on a step become one: longest time, mean loss, and summed samples.
+    Equal `samples` are not summed, because each process then likely prints the total.
     """
     places = lines.groupby(["epoch", "step"])
     slowest = lines.loc[places["seconds"].idxmax()].set_index(["epoch", "step"])

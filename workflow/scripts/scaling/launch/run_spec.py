@@ -26,7 +26,7 @@ INSTRUMENTS = Reference("scaling.instruments.steps:measure_all")
 
 
 class CommandOptions(Limits):
-    """Options of all runs, including runs of a user's own command."""
+    """Options of a run of a user's own command. `RunSpec` adds options of built-in recipes."""
 
     warmup_epochs: Count = 1
     measured_epochs: Count = 4
@@ -45,7 +45,7 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def epochs(self) -> int:
-        """Minimum number of epochs, with warm-up. The weights after these epochs are evaluated."""
+        """Number of epochs, with warm-up, before the evaluation. A run may time further epochs."""
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:

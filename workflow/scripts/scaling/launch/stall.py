@@ -20,9 +20,9 @@ REPORTS = 16
 
 
 class Progress(NamedTuple):
-    """Numbers of a rank's current epoch, of its last launched step, and of its last finished step.
+    """Progress of one rank: epoch, number of the last launched step, and of the last finished step.
 
-    `epoch` is 0 in measurements after the last epoch. `training` counts starts of both.
+    `epoch` is 0 in a measurement after the last epoch. `training` counts epochs and measurements.
     """
 
     training: int

@@ -27,7 +27,8 @@ def supervise(
 ) -> RunRecord:
     """Train run `spec`, write its record to `output`, and return the record.
 
-    `worker` runs on each node. An impossible run is not started: its status is `infeasible`.
+    On each node, `worker` (`module:name`) is called. An impossible run is not started: its status
+    is `infeasible`.
     """
     dataset = DATASET.read(manifest)
     status: Status = "infeasible"
@@ -104,7 +105,7 @@ def record_of(
 
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
-    """Write the trace events of all ranks as compressed JSON, unless it exceeds `TRACE_BYTES`."""
+    """Write the trace events of all ranks as compressed JSON, if it has at most `TRACE_BYTES`."""
     content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
         print(f"one step of each rank takes {len(content):,} bytes, too many to keep its trace")
@@ -114,7 +115,7 @@ def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
 
 
 def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Change `events` in place so that Perfetto shows all of them; return them.
+    """Change `events` in place so that Perfetto shows all of them; return `events`.
 
     Times, in µs, become relative to the first event. If two events of a thread overlap in part,
     Perfetto would drop one, so the earlier event is shortened.

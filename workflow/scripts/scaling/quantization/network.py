@@ -142,14 +142,14 @@ class QuantizedImages(nn.Module):
 
 
 class QuantizedLayer(nn.Module):
-    """A convolution or linear layer on integers. A scale is a number of integer levels per unit.
+    """A convolution or linear layer that computes with integers.
 
-    Inputs have the scale `input_scale`, weights `scales`, the accumulator S = `accumulator_scale`.
-    `products` computes sums without bias; then `bias`, in levels of the accumulator, is added.
-    `factor` converts the result to `bits` bits. It maps `largest`, the largest |output| of the
-    float layer, to the largest integer. If `bits` is None, outputs are floats: accumulator / S.
-    `accumulator_bound` is the largest |products + bias| for any integer input. `scheme.mistakes`
-    (errors made on purpose) change these scales. Only the mistake `no_product` uses `images_scale`.
+    A scale is a number of integer levels per unit. Inputs have `input_scale`, weights `scales`.
+    Sums of their products (by the module `products`) and `bias` have S = `accumulator_scale`.
+    `factor` converts sums to outputs of `bits` bits, and `largest`, the largest |output| of the
+    float layer, to the largest integer. If `bits` is None, outputs are floats, sum / S.
+    `accumulator_bound` is the largest |sum| for any integer input. `scheme.mistakes` are deliberate
+    errors of these scales; one of them uses `images_scale`, the scale of the images.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class QuantizedLayer(nn.Module):
 
     @property
     def passed_scale(self) -> float:
-        """Return the scale of integer outputs, which is S · `factor`; 1 if outputs are floats."""
+        """Return levels per unit of outputs, accumulator scale · `factor`; 1 for float outputs."""
         return 1.0 if self.factor is None else float((self.accumulator_scale * self.factor)[0])
 
     def accumulate(self, inputs: Tensor) -> Tensor:

@@ -38,10 +38,10 @@ class VariantEvaluation(DataOptions):
 def measure(
     network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int
 ) -> dict[str, Any]:
-    """Return accuracy, bytes and layers of a quantized copy of `network`.
+    """Return the accuracy, bytes and layers of a quantized copy of `network`, for a record.
 
-    The training images `chosen` calibrate the copy. Two of `scheme.mistakes`, made on purpose, use
-    a single image or test images instead. Only the default scheme, int8 throughout, has histograms.
+    The ranges of outputs come from the training images `chosen`; with two of the deliberate errors
+    `scheme.mistakes`, from one image or test images. Histograms are added for the default scheme.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -79,7 +79,6 @@ def measure(
 
 
 def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
-    """Return bits, smallest scale, range and bytes of a layer's weights."""
     weight, (rounded, scales) = layer.weight, int8.round_weights(name, layer, scheme)
     return {
         "layer": name,
@@ -92,12 +91,12 @@ def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
-    """Return the scales and bounds of an integer layer. Of scales per channel, return the first.
+    """Return scales and levels of an integer layer. If channels differ, the first one counts.
 
-    `floats` is the float layer, with outputs from `ends[0]` to `ends[1]`. `input_scale` and
-    `accumulator_scale` S are integer levels per unit. `output_scale` o multiplies the accumulator.
-    The largest |output| has level `top_step` = S · o · max |`ends`|. `largest_bias` has level
-    `bias_steps`. `bias_error_steps` is the maximum of |quantized bias - S · bias|.
+    `floats` is the float layer, `ends` its lowest and highest output. `input_scale` and
+    `accumulator_scale` S are levels per unit; `output_scale` o multiplies sums (the accumulator).
+    `top_step` is the level of the largest |output|, S · o · max |`ends`|. `bias_steps` is the level
+    of `largest_bias`, `bias_error_steps` the maximum of |quantized bias - S · bias|.
     """
     bias, factor = floats.bias.double().view_as(layer.bias), layer.factor
     at = bias.abs().flatten().argmax()

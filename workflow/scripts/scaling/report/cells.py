@@ -20,7 +20,7 @@ from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
 LARGE_BYTES = 4_000
-"""Larger files are compressed inside the page."""
+"""A file of more bytes is compressed inside the page."""
 OF_TRAININGS = "epochs reached test_accuracy training_seconds run_seconds joules speedup"
 FACTS = (
     "epoch_seconds training_seconds loading_share rank_step_seconds speedup efficiency"
@@ -31,8 +31,8 @@ FACTS = (
 def of_study(tables: StudyTables) -> pd.DataFrame:
     """Return a row for each configuration, with columns of all tables.
 
-    `other_seconds` is the start-up time without compilation. If a configuration has no such time,
-    the column has the times of first runs, which compile. `unsettled` says whether epoch times
+    `other_seconds` is the start-up time without compilation. If any configuration lacks it, the
+    column has the start-up times of first runs, which compile. `unsettled` says whether epoch times
     still changed at the end of the runs.
     """
     found = tables.timing
@@ -53,8 +53,8 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 def fastest(cells: pd.DataFrame) -> Any | None:
     """Return the row with the shortest epoch time, or None if no row has a time.
 
-    For commands that print samples, return the row with the most samples per second. Rows `whole`,
-    timed as whole runs for lack of printed epochs, need `IMPORTS_SECONDS` or more.
+    For commands that print samples, return the row with the most samples per second. If a command
+    prints no epochs, its row has the time of a whole run; it needs `IMPORTS_SECONDS` or more.
     """
     timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
     short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
@@ -67,10 +67,10 @@ def fastest(cells: pd.DataFrame) -> Any | None:
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
-    """Return whether each row is accurate. Two conditions must hold.
+    """Return a Boolean for each row: whether its test accuracy is good enough to recommend it.
 
-    The row is as accurate as its recipe's reference (`as_well`), or is this `reference`. The
-    accuracy of the reference is at most `AS_WELL` below that of the best recipe's reference.
+    The row must be its recipe's `reference`, or as accurate as this reference (`as_well`). The
+    accuracy of the reference must be at most `AS_WELL` below the best reference of all recipes.
     """
     reference = cells["reference"].eq(True) & cells["test_accuracy"].notna()
     reached = cells["test_accuracy"].where(reference)
@@ -123,7 +123,7 @@ def _page(row: Any, facts: str, numbers: Iterable[Any], runs: Path, logs: Path) 
 
 
 def download(path: Path) -> tuple[str, str]:
-    """Return a file's name and a data URL with its content, compressed if large."""
+    """Return a file's name and its content as a data URL. Large content is compressed."""
     content, name = path.read_bytes(), path.name
     if path.suffix != ".gz" and len(content) > LARGE_BYTES:
         content, name = gzip.compress(content, mtime=0), f"{name}.gz"

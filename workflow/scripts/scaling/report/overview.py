@@ -25,16 +25,14 @@ LIMITS = {
     "slower_share": LARGER,
     "idle_besides_share": LARGER,
 }
-"""Advice to shorten an epoch, by the column of the largest share of the epoch.
-
-`LARGER` is given only where a larger batch was measured, and is faster.
-"""
+"""Maps the column of an epoch's largest part to advice that shortens this part. `LARGER` is given
+only where a larger batch was measured, and is faster."""
 SAVED = {
     "data wait": ["loading_share"],
     "idle GPU": ["idle_besides_share"],
     "kernel time": ["utilization", "slower_share"],
 }
-"""Names in the sentence on saved time, with the columns of utilization.csv that each one sums."""
+"""Maps the name of a part of an epoch to columns of utilization.csv, whose sum is the part."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -47,7 +45,7 @@ LEARNED = Markup("Q5 to Q7 and Part B do not depend on speed, and hold here. ")
 class Card(NamedTuple):
     """A card at the top of the page.
 
-    Each of `bars` is (name, length, text). The page's first paragraph has the sentence `result`.
+    Each of `bars` is (name, length, text). `result` is a sentence for the page's first paragraph.
     """
 
     kind: str
@@ -78,7 +76,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> str:
-    """Return ASCII lines for a terminal: cards, warnings, and configurations by status."""
+    """Return ASCII text for a terminal: cards, warnings, and configurations by status."""
     lines = [lead(study, cells, cards).striptags()] * on_cpu(study.provenance)
     for card in cards:
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
@@ -94,12 +92,11 @@ def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> 
 
 
 def _named(row: Any) -> Markup:
-    """Return the name of a configuration or a training, with a link to its page."""
     return fill('<a href="#{}">{}</a>', cell_id(row), Figure(label(row), of_cell(row)))
 
 
 def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] that compares the fastest recipe with the recipe `LAB`, or []."""
+    """Return [a card] that compares the fastest recipe with the lab's recipe (`LAB`), or []."""
     found = from_the_lab(study)
     made = []
     for row in rows_of(found.head(1)):
@@ -124,10 +121,7 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
-    """Return a sentence on the parts of an epoch that `recipe` shortens.
-
-    Return "" if a part is unknown, or if `recipe` makes one longer.
-    """
+    """Return a sentence on the parts of an epoch that `recipe` shortens, "" if it lengthens any."""
     shares = {name: pair[names].sum(axis=1, skipna=False) for name, names in SAVED.items()}
     seconds = pd.DataFrame(shares).mul(pair["epoch_seconds"], axis=0)
     saved = {name: float(each[LAB] - each[recipe]) for name, each in seconds.items()}
@@ -149,10 +143,7 @@ def _throughput(cells: pd.DataFrame) -> list[Card]:
 
 
 def _more_gpus(cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on speedup and accuracy of the most efficient recipe and strategy, or [].
-
-    The card is of the batch size nearest to 128.
-    """
+    """Return [a card] on the speedup of the most efficient recipe, for b near 128; or []."""
     found = []
     for _, rows in by_efficiency(cells)[:1]:
         row = next(rows_of(nearest(rows)))
@@ -184,7 +175,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
 
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
-    """Return a card on epoch times: standard deviation of runs, smallest significant difference."""
+    """Return a card on the noise of epoch times and the smallest difference that runs reveal."""
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     if not found:
         why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."
@@ -202,7 +193,11 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
 
 
 def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on the recommended row, or on the bottleneck of the fastest row; or []."""
+    """Return [a card] that says what to do, or [] if nothing is known.
+
+    The card names the recommended configuration. Without a recommendation, it has advice on the
+    largest part of the fastest configuration's epoch.
+    """
     best: Any = recommended(study, cells)
     head = fill("Train {}", _named(best)) if best else Markup("")
     if hasattr(best, "target_accuracy"):

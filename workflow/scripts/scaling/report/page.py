@@ -33,9 +33,9 @@ def inline_svg(path: Path) -> Markup:
 
 
 def arranged(text: str, points: dict[str, float]) -> str:
-    """Return the answers in `text` in the order of a form, with the full `points` of each question.
+    """Return the answers `text` (Markdown) in the order of the questions in `points`.
 
-    A missing answer becomes "Not measured".
+    `points` maps questions to maximum points, for headings. Missing answers are "Not measured".
     """
     head, *sections = re.split(r"(?m)^## ", text)
     names = {section.partition(":")[0]: section for section in sections}

@@ -16,11 +16,11 @@ ENDS = ("", "_low", "_high")
 
 
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
-    """Return the recommended row, or None on a CPU or if no row qualifies.
+    """Return the row to recommend, or None on a CPU or if no row qualifies.
 
-    First choice: of the time-to-accuracy trainings with two or more seeds, all of which reached the
-    accuracy, the training with the shortest whole run. Second choice: the fastest accurate row (see
-    `learned`) with several seeds. Third choice: the fastest accurate row.
+    First choice: the time-to-accuracy training with the shortest whole run. It needs two or more
+    seeds, and all seeds must have reached the accuracy. Second choice: the fastest row of `cells`
+    that is accurate (see `learned`) and has several seeds. Third choice: the fastest accurate row.
     """
     if on_cpu(study.provenance):
         return None
@@ -36,7 +36,8 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return the time-to-accuracy trainings, with seconds and joules of an epoch.
 
-    The column `break_even` has `break_even(one, row)`: `one` is the training on the fewest GPUs.
+    `break_even` is the smallest number of epochs with which a training ends before the training on
+    the fewest GPUs, or NaN.
     """
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
@@ -54,10 +55,7 @@ def trainings(study: StudyTables) -> pd.DataFrame:
 
 
 def break_even(one: Any, many: Any) -> float:
-    """Return the fewest epochs with which row `many` ends before row `one`; NaN if there are none.
-
-    A training takes the time of its epochs plus `other_seconds`, such as start-up.
-    """
+    """Return the fewest epochs with which row `many` ends before row `one`, or NaN for none."""
     saved = one.epoch_seconds - many.epoch_seconds
     later = many.other_seconds - one.other_seconds
     known = saved > 0 and not math.isnan(later)
@@ -65,15 +63,15 @@ def break_even(one: Any, many: Any) -> float:
 
 
 def pays_from(cells: pd.DataFrame, best: Any) -> float:
-    """Return from how many epochs on `best` ends before all rows with longer epochs, or NaN."""
+    """Return the fewest epochs with which `best` ends before all rows of longer epochs, or NaN."""
     lengths = [break_even(row, best) for row in rows_of(cells[cells["status"] == "ok"])]
     return max((length for length in lengths if length >= 1), default=math.nan)
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
-    """Return a row per machine: how much faster than recipe `LAB` the fastest other recipe is.
+    """Return a row per machine with the speedup of the fastest recipe over the lab's (`LAB`).
 
-    `factor` is the epoch time of `LAB` / that of the other `recipe`, on one GPU with b = 128.
+    `factor` is the epoch time of `LAB` / that of `recipe`, on one GPU with batch size 128.
     """
     runs = study.provenance
     runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]
@@ -87,12 +85,12 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows that compare numbers of GPUs, by recipe and strategy, followed by `trainings`.
+    """Return rows that compare several GPUs with one GPU, then the rows of `trainings`.
 
-    Rows are compared with one GPU at the batch size b nearest to 128. Rows with the same b show
-    weak scaling. Rows with the same global batch show strong scaling and have a `break_even`. If
-    the last recipe is faster on the most GPUs, a row in which `guess` is True extrapolates to twice
-    as many GPUs, at the same efficiency and cost.
+    Each recipe and strategy is compared at its batch size nearest to 128 on one GPU. Rows with this
+    batch size per GPU show weak scaling. Rows with this global batch show strong scaling and have a
+    `break_even`. If more GPUs are faster for the last recipe, an extrapolated row (`guess`) has
+    twice the most GPUs, at the same efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)

@@ -55,14 +55,14 @@ def machine(runs: pd.DataFrame) -> str:
 
 
 def unfit(findings: pd.DataFrame) -> str:
-    """Return the first finding of the machine check and how many more there are, or ""."""
+    """Return the first finding of the machine check and the number of further ones, or ""."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     places = (findings["host"] + " " + findings["gpu"].str[:12]).str.strip()
     return "".join((places + ": " + findings["message"] + ".")[:1]) + more
 
 
 def dataset(study: StudyTables) -> str:
-    """Return the dataset's name. Images that are not 32 pixels wide add their size."""
+    """Return the dataset's name. If images are not 32 pixels wide, the name has their size."""
     of = study.manifest
     if of["source"] == "own":
         return "own data"
@@ -72,7 +72,7 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, cells: pd.DataFrame) -> str:
-    """Return a line: configurations by status, number of seeds, date and commits."""
+    """Return one line: configurations by status, number of seeds, date and commits."""
     if (cells["status"] == "missing").all():
         return "no timed runs"
     started = min(_values(recorded(study), "started"), default="")
@@ -87,10 +87,7 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def age(runs: pd.DataFrame) -> list[str]:
-    """Return [a text] on whether the measuring code has changed since the runs.
-
-    The list is empty if no run has a commit.
-    """
+    """Return [a text] on whether the measuring code changed since the runs; [] without commits."""
     if not any(_values(runs, "commit")):
         return []
     changed = set[str]()
@@ -153,6 +150,5 @@ def recorded(study: StudyTables) -> pd.DataFrame:
 
 
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:
-    """Return the distinct non-empty values of a column."""
     known = [*runs[column].dropna().unique()] if column in runs else []
     return [value for value in known if value]

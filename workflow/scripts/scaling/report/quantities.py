@@ -26,13 +26,13 @@ def on(row: Any) -> str:
 
 
 def below(row: Any) -> str:
-    """Return seconds of communication as text, or `<0.1` for an interval from -0.1 to 0.1."""
+    """Return communication (s) as text: `0.52`, or `<0.1` for an interval from below 0 to 0.1."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return f"<{significant(high, 2)}" if low < 0 else significant(row.exchange_seconds, 2)
 
 
 def ends(row: Any) -> str:
-    """Return the interval of communication (s), or "" if it is unknown or starts below 0."""
+    """Return the interval of communication (s), `0.4–0.6`; "" if unknown or starting below 0."""
     low, high = row.exchange_seconds_low, row.exchange_seconds_high
     return span(low, high, digits=2) if low >= 0 else ""
 
@@ -40,7 +40,7 @@ def ends(row: Any) -> str:
 def compiling(row: Any) -> str:
     """Return "compiles" if the start-up time of a row includes compilation.
 
-    Otherwise, return the seconds of a start-up with compilation, or "" if a time is unknown.
+    Otherwise, return `compiling: 95`, the seconds of a first run's start-up. If unknown, return "".
     """
     first = row.startup_cold_seconds
     unless = "compiles" if first == row.other_seconds else f"compiling: {significant(first)}"
@@ -61,7 +61,8 @@ JUDGED: dict[str, OfRow] = {
     "unclear": lambda row: getattr(row, "verdict", "") == "unclear",
     "same": lambda row: getattr(row, "verdict", "") == "same",
 }
-"""Maps flags of a ratio to tests of its row. Both flags mean that its interval includes 1."""
+"""Maps each flag to a test of a row: `same` if the speedup is about 1, `unclear` if the runs do not
+show whether it is above or below 1."""
 
 define(
     configuration=Column(

@@ -25,8 +25,7 @@ OfFrame = Callable[[pd.DataFrame], Markup | str]
 class Figure:
     """A printed value with its HTML attributes.
 
-    In a table, it may have a second line (`detail`), flags and a link. The same cell shows the
-    values `more` below it.
+    In a table, `detail` is the second line of the value. The values `more` follow in the same cell.
     """
 
     text: str
@@ -49,7 +48,7 @@ def fill(pattern: str, *values: object) -> Markup:
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
-    """Return `text` as a `Figure`. A number's attributes name its configuration and quantity."""
+    """Return `text` as a printed value. A number's attributes name configuration and quantity."""
     if isinstance(value, bool) or not isinstance(value, Real) or not place(row):
         return Figure(text)
     attributes = Markup('{} data-quantity="{}" data-value="{:.5g}"')
@@ -57,7 +56,7 @@ def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
 
 
 def of_cell(row: Any) -> Markup:
-    """Return the HTML attribute `data-cell` of a row, such as `tuned/ddp/2/512`."""
+    """Return the HTML attribute that names a row's configuration, such as `tuned/ddp/2/512`."""
     return Markup(' data-cell="{}"').format(printable("/".join(place(row).values())))
 
 
@@ -77,10 +76,10 @@ def place(row: Any) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `write` formats the value `name` of a row, and its interval below it.
+    """A column of a table. A cell has the value `name` of its row and, below, the value's interval.
 
-    If `text` is given, it formats the row instead, without interval. `detail` returns further text
-    for the second line.
+    `write` formats value and interval. If `text` is given, it formats the whole row instead, and
+    there is no interval. `detail` returns further text for the second line.
     """
 
     head: str
@@ -93,7 +92,7 @@ class Column:
     link: OfRow = lambda row: ""
 
     def cell(self, row: Any) -> Figure:
-        """Return the printed value of `row`. Without a value, return its status or a dash."""
+        """Return the printed value of `row`; without a value, the status of `row` or a dash."""
         value, text = getattr(row, self.name), ""
         if value != "" and pd.notna(value):
             text = self.text(row) if self.text else self.write(value)
@@ -136,7 +135,7 @@ def named(names: str) -> list[Column]:
 
 
 def printed(row: Any, quantity: str, write: Callable[[Any], str] | None = None) -> Figure:
-    """Return a row's quantity, formatted by `write` or, if this is None, as in tables."""
+    """Return the printed value of a quantity of `row`. `write` replaces its usual format."""
     (column,) = named(quantity)
     return replace(column, write=write or column.write).cell(row)
 
@@ -166,11 +165,12 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """A table of the quantities `keys` and `columns`, made from the data frame that `rows` returns.
+    """A table on a page. `rows` returns its data frame.
 
-    If `across` names a column of the frame, each of its values becomes a column of the table, with
-    the heading `heading(value)`. Each cell then has all quantities `columns`, one below another.
-    Rows with equal keys are merged.
+    `keys` and `columns` list names of quantities. `keys` are printed as headings of rows, `columns`
+    as cells. If `across` names a column of the frame, each of its values becomes a column of the
+    table, with the heading `heading(value)`. A cell then has all quantities of `columns`, one below
+    another, and rows with equal keys are merged.
     """
 
     name: str
@@ -209,7 +209,7 @@ class View:
 
 
 def _cells(row: Any, columns: list[Column]) -> list[Figure]:
-    """Return the printed cells of a row. If all would show its status, only the first cell does."""
+    """Return a row's printed cells. If all would show its status, only the first cell does."""
     cells = [column.cell(row) for column in columns]
     alone = {cell.text for cell in cells} == {fmt.words(getattr(row, "status", ""))}
     return [cells[0], *([Figure("")] * (len(cells) - 1))] if alone else cells

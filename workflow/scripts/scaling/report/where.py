@@ -19,13 +19,13 @@ from scaling.tables.schema import rows_of
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
 ENLARGED = 3
-"""Bars of a recipe are enlarged if the longest bar of all recipes is this many times as long."""
+"""A recipe's bars are enlarged if the longest bar of all recipes is ≥ 3 times its longest bar."""
 COMPUTING, IDLE, MESSAGES = 2, 3, 4
 COMMUNICATION = ("nccl", "memcpy ptop")
 
 
 class Part(NamedTuple):
-    """A part of a bar: kind, left edge and width in %, and the number inside it."""
+    """A part of a bar: kind, left edge and width in %, and the number printed inside it."""
 
     kind: int
     left: float
@@ -52,7 +52,7 @@ class Group(NamedTuple):
 
 
 def epochs(cells: pd.DataFrame) -> list[Group]:
-    """Return bars of epochs whose parts were measured. Much faster recipes have a larger scale."""
+    """Return bars of epochs with their measured parts. Bars of much faster recipes are enlarged."""
     known = cells[["utilization", "idle_share", "loading_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe", sort=False)["epoch_seconds"].max()
@@ -83,7 +83,10 @@ def _epoch(row: Any, scale: float) -> Bar:
 
 
 def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return bars of a traced step of each recipe and strategy, on most GPUs, with b near 128."""
+    """Return bars of one traced step of each recipe and strategy.
+
+    The step is from the largest number of GPUs with a trace, and the batch size nearest to 128.
+    """
     steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
     for row in rows_of(nearest(cells).sort_values("gpus", ascending=False, kind="stable")):
         name = configuration(row.recipe, row.strategy)
@@ -111,7 +114,7 @@ def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
 def spans_of(path: Path) -> list[tuple[str, int, float, float]]:
     """Return spans of a traced step: (device, `COMPUTING` or `MESSAGES`, start, end) in µs.
 
-    Devices are GPUs. Spans of a kind are merged if they are under 0.5 % of a step apart.
+    Devices are GPUs. Spans of the same kind are merged if they are under 0.5 % of the step apart.
     """
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     names = {one["pid"]: one["args"]["name"] for one in events if one["ph"] == "M"}

@@ -39,16 +39,16 @@ class Plan(Measurement, Synchronization, DataOptions, Sgd, Limits):
 
     @property
     def trainings(self) -> list[Training]:
-        """Return two trainings of each seed, with and without `set_epoch`, then some of `modes`.
+        """Return the trainings to run: for each seed, one with and one without `set_epoch`.
 
-        Of `modes`, trainings in which rank 0 broadcasts its buffers are left out.
+        The trainings of `modes` follow, except those whose `buffers` are "broadcast".
         """
         orders = [Training(seed, set_epoch=on) for seed in self.seeds for on in (True, False)]
         return orders + [one for one in self.modes.values() if one.buffers != "broadcast"]
 
     @property
     def modes(self) -> dict[str, Training]:
-        """Return the trainings whose messages are recorded, by strategy or buffer mode."""
+        """Return the trainings whose messages are recorded, by a name such as "fsdp"."""
         seed = self.seeds[0]
         modes = {"ddp": Training(seed), "ddp, buffers local": Training(seed, buffers="local")}
         if environment.resolve_device(self.device) == "cuda":  # SyncBatchNorm needs GPUs.

@@ -128,10 +128,10 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
     """Return a row for each rank on its order of images in an epoch.
 
-    `samples` is the number of its indexes, `order_sha256` their hash as little-endian int64.
-    `overlap` is the largest number of images that it shares with another rank. `unseen` is the
-    number of images that no rank draws; `repeated` is the number of draws of an image that any rank
-    drew before.
+    `samples` is the number of indexes in the order, `order_sha256` their hash as little-endian
+    int64. `overlap` is the largest number of images that the rank shares with another rank. Two
+    columns are equal in all rows: `unseen`, the number of images that no rank draws, and
+    `repeated`, the number of all draws minus the number of images drawn.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)

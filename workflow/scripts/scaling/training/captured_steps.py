@@ -44,12 +44,12 @@ class SideStream:
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context manager in which this object's stream is current during a capture.
+        """Return a context manager that makes this object's stream current in a captured step.
 
         Outside a capture, the current stream does not change, because cuDNN's search for algorithms
-        must run alone. With `launched=True`, it changes always. Work on this stream starts after
-        all earlier work of the previous stream. `read` are the tensors that the work reads; they
-        are kept alive until `join`.
+        must run alone; with `launched=True`, it changes nevertheless. On this stream, work starts
+        after all earlier work of the previous stream. `read` are its inputs, kept alive until
+        `join`.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()

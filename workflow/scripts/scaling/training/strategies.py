@@ -43,7 +43,7 @@ class Wrapped:
 
     @property
     def sent_share(self) -> float:
-        """Return the sent bytes / `Strategy.busiest_bytes`, which assumes float32: 0.5 in bf16."""
+        """Return sent bytes as a fraction of `Strategy.busiest_bytes` (for float32); bf16: 0.5."""
         return 1.0
 
     @contextmanager
@@ -75,7 +75,7 @@ class Wrapped:
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Do nothing, as the rate is constant. `FlatSGD` sets the rates of its next updates."""
+        """Ignore the rates, because this optimizer has a constant rate. `FlatSGD` applies them."""
 
     @property
     def state(self) -> list[Tensor]:

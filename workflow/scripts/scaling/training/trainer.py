@@ -34,8 +34,8 @@ class EpochResult:
 TrainIterations = Callable[..., EpochResult]
 """Function (count, untimed=0) that runs `untimed` steps, then `count` steps, on batches in memory.
 
-It returns the result of the last `count` steps. If `untimed` > 0, CUDA events measure the seconds
-of these steps, without synchronization before them."""
+The result is of the last `count` steps. If `untimed` > 0, CUDA events measure the seconds of the
+last `count` steps, without synchronization before them."""
 
 
 class Trainer:

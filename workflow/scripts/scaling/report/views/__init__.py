@@ -80,7 +80,7 @@ OF_COMMANDS = [
     ("loading_share", "how long it waits for data", "for batch in data_wait(loader):"),
     ("slower_share", "kernels and messages", "a recipe without command"),
 ]
-"""Values that a command may lack: column, meaning, and the code that reports the value."""
+"""Values that a user's command may not report: column, meaning, and code that reports them."""
 
 
 def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list[dict[str, Any]]:

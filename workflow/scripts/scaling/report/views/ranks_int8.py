@@ -14,9 +14,9 @@ from scaling.tables.schema import StudyTables
 
 
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
-    """Return a `Column` whose text is `pattern` with a row's values, which `names` lists.
+    """Return a column, headed `head`, whose cells are `pattern` filled with values of the row.
 
-    Spaces separate `names`. `name` is the column's own quantity; if it is "", `define` sets it.
+    `names` lists the fields of the values. `name` is the column's quantity, set by `define` if "".
     """
 
     def fill(row: Any) -> str:
@@ -71,7 +71,7 @@ define(
 
 
 def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each number of GPUs, with and without set_epoch, with ranges over runs."""
+    """Return ranges of distinct orders, shared and unseen images, by GPUs and use of set_epoch."""
     keys = ["gpus", "set_epoch"]
     of_ranks = study.sampler.groupby([*keys, "seed", "rank"])
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
@@ -90,7 +90,7 @@ def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return differences of ranks, in parameters and running variances, by value of `buffers`."""
+    """Return differences between ranks after training, for each handling of batch-norm buffers."""
     modes = study.buffers.groupby("buffers", sort=False)
     found = modes[["variance_drift_mean", "variance_drift_max"]].max()
     equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
@@ -99,11 +99,12 @@ def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per layer, with scales and float ranges, of one stage and one seed.
+    """Return one row per layer with scales and float ranges, for one quantization stage and seed.
 
-    The stage is the last measured one in `STAGES`. The seed has histograms, or is the first.
-    `…_amax` is the largest magnitude; `…_mean` and `…_reach` are a histogram's mean and 3 standard
-    deviations. `passed_scale` is levels per unit of output; for the images, 127 / max|pixel|.
+    The stage is the last measured stage of `STAGES`. The seed is the first with histograms, or else
+    the first. `…_amax` is the largest magnitude; `…_mean` and `…_reach` are a histogram's mean and
+    3 standard deviations. `passed_scale` is levels per unit of output; for images, 127 /
+    max|pixel|.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]

@@ -40,16 +40,16 @@ define(
 
 
 def noted(cells: pd.DataFrame) -> Markup:
-    """Return the names of configurations without a ratio, with the reasons."""
+    """Return the reasons why configurations have no ratio, with the names of the configurations."""
     notes = cells[cells["note"].fillna("") != ""].groupby("note", sort=False)
     texts = (fill("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(of)) for of, rows in notes)
     return Markup("").join(texts)
 
 
 def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return those `rows` whose b also ran on the fewest GPUs; none if `column` has no value.
+    """Return the `rows` whose batch size was also measured on the smallest number of GPUs.
 
-    Columns of speedups are NaN on one GPU, where a speedup is 1.
+    The result is empty if `column` has no values. Speedups on one GPU (always 1) become NaN.
     """
     fewest = cells["gpus"] == cells["gpus"].min()
     known = rows["batch_size"].isin(cells.loc[fewest, "batch_size"]) & bool(
@@ -97,7 +97,7 @@ RULES = {
 
 
 def rules(rows: pd.DataFrame) -> str:
-    """Return the notes on columns that have a value."""
+    """Return the notes (`RULES`) of the columns of `rows` that have a value, as one text."""
     known = (name for name in RULES if rows[name].replace(False, None).notna().any())
     return " ".join(map(RULES.__getitem__, known))
 
@@ -127,7 +127,10 @@ def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.Dat
 
 
 def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of the reference and the largest global batch, of `LAB` or else each recipe."""
+    """Return two rows of each recipe: the reference, and the largest global batch.
+
+    If the study has the recipe `LAB`, the other recipes are left out.
+    """
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
