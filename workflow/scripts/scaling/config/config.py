@@ -105,7 +105,7 @@ def check_images(config: dict[str, Any], manifest: dict[str, Any]) -> None:
 
 
 def _parts(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each part that the model or the images do not allow."""
+    """Yield an error text if `parts` has `accuracy` or `int8` and another key forbids it."""
     model, side = config.model.name, config.dataset.image_size
     if "accuracy" in config.parts and model != LAB_MODEL:
         yield f"parts has accuracy, of {LAB_MODEL} alone (allowed for {model}: leave it out)"

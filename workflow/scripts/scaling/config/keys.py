@@ -37,8 +37,9 @@ class Grid(types.Section):
     """Runs of every configuration and seed; a 95 % interval of times needs 2 repeats or seeds.
     A repeat may run on another machine: each has a machine check, peak rates and message sweeps."""
     strong_scaling: bool = True
-    """`true` adds a configuration on the most GPUs, to compare with one GPU at equal global batch:
-    2 × 64 with 1 × 128 (or the batch size nearest to 128). A grid with such a pair is unchanged."""
+    """`true` adds a configuration on the most GPUs, to compare it with 1 GPU at equal global batch.
+    Example: 2 GPUs with 64 samples each, against 1 GPU with 128. The global batch is the element of
+    `batch_sizes` nearest to 128. If the grid already allows the comparison, nothing is added."""
 
 
 def _off(value: Any) -> Any:

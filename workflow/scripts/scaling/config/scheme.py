@@ -19,13 +19,13 @@ MISTAKES: dict[Mistake, str] = {
     "one_image": "the activations are calibrated on one image",
     "test_data": "the activations are calibrated on the test images",
 }
-"""Maps each deliberate mistake that a variant can make to its description."""
+"""Maps each error that a variant can make on purpose to its description."""
 STAGES = ("float32", "weights", "weights+activations", "weights+activations+bias")
 """Stages of the quantization exercise: the float network, then three quantized variants."""
 
 
 def _listed(mistakes: Any) -> Any:
-    """Return `mistakes` as a list. Allowed are one name, a list of names, and None."""
+    """Return the names of deliberate errors as a list: [name] for one name, [] for None."""
     return [mistakes] if isinstance(mistakes, str) else mistakes or []
 
 
@@ -48,8 +48,10 @@ class Scheme(Section):
     mistakes: Annotated[list[Mistake], BeforeValidator(_listed)] = Field(
         default_factory=list, validation_alias=AliasChoices("mistakes", "mistake")
     )
-    """Deliberate mistakes: `activation_scale`, `bias_scale`, `255_for_127`, `bias_unscaled`,
-    `no_product`, `one_image`, `test_data`. The key `mistake` gives a single one."""
+    """Errors made on purpose: a list, or one name in `mistake`. S is the scale of the accumulator.
+    Wrong output factor: `activation_scale` (127 · max / S), `255_for_127` (255 / (max · S)). Wrong
+    bias scale: `bias_scale` ((2³¹ − 1) / S), `bias_unscaled` (1). Wrong S: `no_product` (scale of
+    the images, not of the layer's inputs). Calibration on `one_image`, or on `test_data`."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -1,8 +1,7 @@
 """Read configuration files and stored studies (configuration, manifest, records).
 
-As a program, this module merges the configuration files that its arguments name. It prints
-`commands alone` if `scaling` is the only part and all recipes are a user's commands, because then
-the study needs no PyTorch.
+As a program, this module merges the configuration files named in its arguments. If the study
+only measures a user's own commands, it prints `commands alone`: PyTorch need not be installed.
 """
 
 import json

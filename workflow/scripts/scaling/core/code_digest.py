@@ -48,7 +48,7 @@ def described(*modules: str | Path) -> dict[str, Any]:
 
 
 def packages(*modules: str | Path) -> dict[str, str]:
-    """Return, by package of `scaling`, a hash of the code in `MEASURES` that `modules` import."""
+    """Return {package: hash} of the measuring code that `modules` import, even indirectly."""
     parts = _parts(modules, measuring=True)
     found = groupby(parts, key=lambda part: re.split(r"[/ ]", part.removeprefix("scaling/"))[0])
     return {package: _hash(own) for package, own in found}

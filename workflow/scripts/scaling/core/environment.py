@@ -71,10 +71,7 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return what `describe` returns, with only the GPU on which this process computes.
-
-    `device` is a torch.device.
-    """
+    """Return the result of `describe`, with only the GPU `device` (a torch.device)."""
     import torch
 
     if device.type == "cpu":

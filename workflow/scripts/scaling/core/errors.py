@@ -1,4 +1,4 @@
-"""Errors that a user can fix. Scripts end after such an error, or when Snakemake has ended."""
+"""Errors that a user can fix (UserError), and a decorator for the `main` of a script."""
 
 import os
 import signal
@@ -12,10 +12,7 @@ from contextlib import contextmanager, suppress
 import psutil
 
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""Environment variable with the process id of Snakemake. A script ends when that process ends.
-
-If the variable is empty, the script does not watch a process.
-"""
+"""Environment variable with the process id of Snakemake. A script ends when the process ends."""
 
 
 class UserError(Exception):
@@ -44,7 +41,7 @@ def refused() -> Iterator[None]:
 def program(main: Callable[..., None]) -> Callable[..., None]:
     """Return `main`. If its file was started as a script, call `main` first.
 
-    Such a script ends when the Snakemake that started it has ended.
+    The script ends when the Snakemake process that started it has ended.
     """
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):

@@ -23,7 +23,7 @@ class Cell:
 
     recipe: str
     strategy: str
-    """Always `SINGLE` on one GPU. On several GPUs, `SINGLE` is replaced by `ddp`."""
+    """If `gpus` is 1, any name becomes `SINGLE`. If `gpus` is above 1, `SINGLE` becomes `ddp`."""
     gpus: int
     """Number of GPUs; on a CPU, number of processes."""
     batch_size: int

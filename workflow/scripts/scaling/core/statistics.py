@@ -21,10 +21,7 @@ def judge(holds: object, fails: object, between: str = "undecided") -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two means with the ends of its 95 % confidence interval.
-
-    The ends are NaN if the interval cannot be computed.
-    """
+    """A difference of two means, with the ends of its 95 % confidence interval (NaN if unknown)."""
 
     mean: float
     low: float
@@ -32,11 +29,11 @@ class Difference:
 
 
 def difference(*samples: Sequence[float]) -> Difference:
-    """Return the mean of the second sample minus the mean of the first, with its interval.
+    """Return mean(second sample) − mean(first sample), with its 95 % interval.
 
-    A single sample gives its mean. Samples count as independent, because recipes draw different
-    crops even with equal seeds. The interval is NaN if a sample has fewer than 2 values, or if
-    two samples have no variance.
+    If only one sample is given, return its mean. Samples count as independent: recipes draw
+    different crops even with equal seeds. The interval is NaN if a sample has fewer than 2 values,
+    or if two samples are given and each is constant.
     """
     mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
     sizes, off = list(map(len, samples)), math.nan
@@ -49,8 +46,9 @@ def difference(*samples: Sequence[float]) -> Difference:
 def margin(spreads: Any, sizes: Any) -> Any:
     """Return half the width of the 95 % interval of a difference (or sum) of means.
 
-    `spreads` are standard deviations, [samples] or [samples, rows]; `sizes` are numbers of values.
-    The interval is Welch's t (1947) with Satterthwaite's degrees of freedom (1946), or NaN.
+    Axis 0 has an entry for each mean: in `spreads` the standard deviation of the mean's values, in
+    `sizes` their number. The interval is Welch's t (1947) with Satterthwaite's degrees of freedom
+    (1946). It is NaN if a number is below 2, or if all standard deviations are 0.
     """
     from scipy.special import stdtrit  # Not where only `drift` is asked for.
 
@@ -62,11 +60,11 @@ def margin(spreads: Any, sizes: Any) -> Any:
 
 
 def drift(seconds: Sequence[float]) -> tuple[float, bool]:
-    """Return the slowdown from the first to the last third of epochs, and whether times are steady.
+    """Return the slowdown of epochs over time, as a fraction, and whether their times are steady.
 
-    The slowdown is a fraction of the first third's median. Times are steady if it is at most
-    `STEADY` or the noise, which is the median difference of consecutive epochs, as a fraction too
-    (von Neumann et al. 1941). Below 3 epochs: NaN, False.
+    slowdown = median of the last third / median of the first third − 1. noise = median |difference
+    of consecutive epochs| / median of the first third (von Neumann et al. 1941). Times are steady
+    if |slowdown| ≤ max(`STEADY`, noise). Fewer than 3 epochs give (NaN, False).
     """
     if len(seconds) < 3:
         return math.nan, False
@@ -77,10 +75,7 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the slowdown (`drift`) of measured epochs, and whether times are steady (`settled`).
-
-    The time of an epoch is that of its slowest rank.
-    """
+    """Return slowdown (`drift`) and steadiness (`settled`) of measured epochs, by slowest rank."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

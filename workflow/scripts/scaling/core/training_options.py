@@ -54,7 +54,7 @@ class Model(Options):
     width: types.Few = 64
     """For `resnet18-cifar`: channels of its first stage. 64 channels give 11,173,962 parameters."""
     options: dict[str, JsonValue] = Field(default={})
-    """For all but `resnet18-cifar`: arguments of the function, such as `{width_per_group: 128}`."""
+    """Keyword arguments of any model but `resnet18-cifar`, such as `{width_per_group: 128}`."""
 
 
 class Sgd(Options):
@@ -85,14 +85,14 @@ class Training(Sgd):
     warmup_epochs: types.Positive = 1
     """Epochs before the measured ones. They are recorded, but not averaged."""
     measured_epochs: Annotated[int, Ge(3)] = 4
-    """Epochs after the warm-up. The median of their durations is the run's epoch time. With the
-    warm-up, use at least 5: the lab asks for training loss and accuracy after the fifth epoch."""
+    """Epochs after the warm-up. The median of their durations is the run's epoch time. Warm-up and
+    measured epochs should add up to 5 or more: the lab asks for the metrics of the fifth epoch."""
     warmup_seconds: types.NotNegative = 0.0
     """Minimum duration of the warm-up in seconds."""
     measured_seconds: types.NotNegative = 0.0
-    """Minimum total seconds of the measured epochs. With `max_measured_seconds`, a run continues
-    until epochs are steady: the medians of first and last third differ by at most 2 %, or at
-    most as much as consecutive epochs do."""
+    """Minimum total seconds of the measured epochs. If `max_measured_seconds` is set, a run goes on
+    until epochs are steady. They are steady if the medians of the first and last third differ by
+    at most 2 %. A larger difference is allowed if consecutive epochs differ by as much."""
     max_measured_seconds: types.NotNegative = 0.0
     """Maximum total seconds of the measured epochs while a run waits for steady epochs (see
     `measured_seconds`). The report names runs that end unsteady. 0: do not wait."""
@@ -128,9 +128,9 @@ class LargeBatches(Options):
     factor with the lowest validation loss; without a validation set, the lowest training loss.
     If several techniques are plain SGD, the one with the most factors is the reference."""
     more_factors: types.Count = 0
-    """Maximum number of factors that a sweep adds to two or more `factors`. If the smallest factor
-    is best (lowest loss), its half is added; if the largest is best, its double. Otherwise, the
-    geometric mean of the best factor and a neighbour more than a factor of 2 away is added."""
+    """Maximum number of factors that a sweep adds, if `factors` has several. If the smallest factor
+    has the lowest loss, its half is added; if the largest has it, its double. Otherwise, the
+    geometric mean of the best factor and a neighbour is added if they differ by more than 2×."""
     held_out_images: types.Count = 0
     """Training images held out as the validation set. 0: none; training loss chooses rates."""
     train_images: types.Positive | None = None

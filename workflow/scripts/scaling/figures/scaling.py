@@ -221,7 +221,7 @@ def _known(table: pd.DataFrame, column: str, over: str = "batch_size") -> pd.Dat
 
 
 def _in_percent(table: pd.DataFrame) -> pd.DataFrame:
-    """Return `table` with test accuracy in `percent`, and 95 % intervals over 3 seeds or more."""
+    """Return `table` with test accuracy in % (`percent`) and an interval (NaN below 3 seeds)."""
     count = table["test_accuracy_count"].where(table["test_accuracy_count"] >= accuracy.SEEDS)
     off = 100 * margin([table["test_accuracy_std"]], [count])
     value = 100 * table["test_accuracy"]

@@ -86,11 +86,11 @@ def panel(
     top: float = 0,
     ticks: Mapping[float, str] | None = None,
 ) -> tuple[Figure, Axes]:
-    """Return a figure and its axes, with a line of `column` over `x` for each (look, rows).
+    """Return a figure and its axes. Each (look, rows) is drawn as a line of `column` over `x`.
 
-    An error bar goes from column `…_low` to `…_high`. Error bars extend the y axis by at most half
-    of its range, and are cut at its ends. The axis includes `top`. `label` names the x axis, and
-    `ticks` its values.
+    `label` is the text below the x axis. `ticks` maps values on the x axis to texts. The y axis
+    includes the value `top`. Error bars go from `{column}_low` to `{column}_high`. They extend the
+    y axis by at most half of the range of the values, and are cut there.
     """
     tall = TOP + HEIGHT + BOTTOM
     figure = Figure(figsize=(WIDTH / PIXELS, tall / PIXELS))
@@ -135,7 +135,7 @@ def note(axes: Axes, *texts: str) -> None:
 
 
 def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> None:
-    """Fit the y axis to the values and `least`. Error bars extend it by at most half the range."""
+    """Set limits and ticks of the y axis. It includes all values, `least`, and short error bars."""
     value, low, high = values[["value", "low", "high"]].to_numpy(float).T
     if log:
         value, low, high = (np.log(np.maximum(one, 1e-12)) for one in (value, low, high))

@@ -87,7 +87,7 @@ class Technique(SweepOptions, UpdateRule):
         return self
 
     def rate(self, base: float, scale: float) -> float:
-        """Return the learning rate (Muon's, if used) for a batch of `scale` reference batches."""
+        """Return the learning rate: `base` (or Muon's), scaled to `scale` × the reference batch."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return self.peaks(base)[0] * rules[self.scaling]
 
@@ -98,5 +98,5 @@ def gpus_of(global_batch: int, reference_batch: int, gpus: int) -> int:
 
 
 def uneven(global_batches: Sequence[int], reference_batch: int, gpus: int) -> list[int]:
-    """Return the global batches that their number of GPUs (`gpus_of`) does not divide."""
+    """Return the global batches that cannot be split evenly over 1 or `gpus` GPUs (`gpus_of`)."""
     return [batch for batch in global_batches if batch % gpus_of(batch, reference_batch, gpus)]

@@ -1,4 +1,4 @@
-"""Make tables of loss and accuracy: of runs, trainings to an accuracy, and techniques."""
+"""Make tables of loss and accuracy: of runs, time-to-accuracy trainings, and techniques."""
 
 import math
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origi
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""A configuration with fewer seeds gets the pooled standard deviation of `_equal_trainings`.
-Alone, two seeds would have an interval of ± 9 of their standard deviations."""
+"""With fewer seeds, intervals use a standard deviation of all configurations (`_equal_trainings`).
+The interval of two seeds alone would be ± 9 of their standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
 """A configuration is as accurate as its reference if the interval of the difference in accuracy
@@ -35,10 +35,10 @@ CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 
 
 def accuracy(runs: list[Run]) -> pd.DataFrame:
-    """Return loss and accuracy of each run and planned epoch (from 1).
+    """Return loss and accuracy of each run in each planned epoch (from 1).
 
-    They are means over ranks, weighted by samples. A diverged run has no accuracy. A run without
-    epochs has one row.
+    Training metrics are means over ranks, weighted by samples. The accuracies of a diverged run are
+    NaN. A run without epochs has one row.
     """
     rows: list[dict[str, Any]] = []
     for cell, record in runs:
@@ -60,12 +60,13 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 
 
 def compare_batches(tables: StudyTables) -> pd.DataFrame:
-    """Return the metrics of each configuration, and its difference from a reference.
+    """Return loss and accuracy of each configuration, and `difference` from its recipe's reference.
 
-    Metrics are means over seeds; a seed's value is the mean over its repeats. Training metrics are
-    of epoch 5, or of the last epoch if there are fewer. The reference of a recipe is on 1 GPU, at
-    the techniques' reference batch, else at 128, else at the smallest batch. Intervals are over
-    seeds. With fewer than 3 seeds, the interval of `difference` is by `_equal_trainings`.
+    Values are means over seeds, with 95 % intervals. Training metrics are of epoch 5 (or the last
+    epoch, if fewer). `difference` is test accuracy minus test accuracy of the reference. The
+    reference has 1 GPU and batch size 128 (with techniques: their reference batch), or the smallest
+    batch size. With fewer than 3 seeds, the interval of `difference` uses the standard deviation
+    pooled over all configurations.
     """
     # A seed's repeats start alike, and may even end alike: they count as one training.
     of_seeds = tables.accuracy.groupby([*CELL_KEYS, "seed", "epoch"], dropna=False)
@@ -99,10 +100,10 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
 
 
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
-    """Return the standard deviation of test accuracies and its degrees of freedom.
+    """Return the pooled standard deviation of test accuracies, and its degrees of freedom.
 
-    They are pooled over trainings with equal recipe, global batch and number of epochs. They are
-    NaN and 0 if no training was repeated.
+    A group has the trainings with equal recipe, global batch and number of epochs. If no group has
+    two trainings, return (NaN, 0).
     """
     ends = accuracy.dropna(subset="test_accuracy")
     alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
@@ -113,11 +114,11 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 
 
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
-    """Return medians and ranges of the trainings to `accuracy`, by number of GPUs.
+    """Return a row per number of GPUs, for trainings with the target `accuracy`.
 
-    `training_seconds` is the sum over epochs, for the average machine (see noise.py); its range is
-    as measured. `run_seconds` leaves out runs that compiled code. `speedup` is training seconds on
-    the fewest GPUs / training seconds.
+    Values are medians and ranges over trainings. `training_seconds` is the sum of epoch times,
+    corrected for machine differences (noise.py); its range is as measured. `run_seconds` leaves out
+    runs that compiled code. `speedup` is training seconds on the fewest GPUs / training seconds.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     groups, model = trainings.groupby("gpus"), Noise(trainings, "training_seconds")
@@ -151,10 +152,10 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
 
 
 def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
-    """Return the metrics of each run's last epoch; a technique without runs has one row.
+    """Return a row per run of each technique, with metrics of the run's last epoch.
 
-    `reference` marks plain SGD at the reference batch size. Of several such techniques, it marks
-    the one that tried the most learning rates.
+    A technique without runs has one row. `reference` is true for plain SGD at the reference batch.
+    If several techniques are plain SGD, it is true for the one with the most learning rates.
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
@@ -168,7 +169,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return how many learning rates a record of plain SGD at the reference batch has, else 0."""
+    """Return the number of learning rates tried; 0 unless plain SGD at the reference batch."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}
@@ -189,10 +190,10 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 
 
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
-    """Return means over seeds at the chosen learning rate, by technique and global batch.
+    """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
-    `validation_accuracy` is from the sweep that chose the rate. `accuracy_margin` becomes a
-    column: claims tolerate a loss of test accuracy below it.
+    `validation_accuracy` is from the sweep that chose the rate. `accuracy_margin`, the tolerated
+    loss of test accuracy, becomes a column.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

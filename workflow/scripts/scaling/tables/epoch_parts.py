@@ -41,9 +41,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return seconds per iteration by name (`EXCHANGE`), for the quantities that a run measured.
+    """Return {name in `EXCHANGE`: seconds per iteration}, without quantities that are not measured.
 
-    `delay_seconds` is of the slowest rank. The other values are minima over ranks (least waiting).
+    `delay_seconds` is of the slowest rank. Other values are minima over ranks (least waiting).
     """
     seconds = {}
 
@@ -90,9 +90,9 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return the bandwidth in training, that of standalone messages (`peak_…`), and their ratio.
+    """Return the bandwidth of messages in training, without training (`peak_…`), and the ratio.
 
-    Both are in GB/s. In training, the bandwidth is bytes on the busiest link / seconds of messages.
+    In training, the bandwidth is bytes on the busiest link / seconds of messages, in GB/s.
     """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]

@@ -27,7 +27,7 @@ STEP = ["seconds", "busy_seconds", "compute_seconds"]
 def slow_ranks(runs: list[Run]) -> pd.DataFrame:
     """Return a warning for each configuration with a rank that computes slower than the others.
 
-    It compares times of steps without gradient exchange, or of steps that a command prints.
+    The times are of steps without gradient exchange, or of steps that a user's command prints.
     """
     findings = []
     for cell, records, _ in by_cell(runs):
@@ -47,12 +47,12 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 
 
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
-    """Return seconds, work and rate of kernels in a step, by configuration and class of kernels.
+    """Return seconds and rate of kernels in a step, by configuration and class of kernels.
 
-    `seconds` of all classes add up to the step; an overlap of kernels counts for one class. Work is
-    FLOPs of matrix products, and bytes of other classes. `rate` is work divided by the seconds in
-    which kernels of the class run. `reached` is `rate` / limit; `least_seconds` is work / limit.
-    The limit is the peak rate of matrix products, or of copies on a GPU.
+    `seconds` of all classes add up to the step: time with kernels of two classes counts for one.
+    Work is FLOPs of matrix products, or bytes of memory traffic of another class. `rate` is work /
+    seconds in which the class runs. The peak rate is measured with matrix products, or with copies
+    on a GPU. `reached` is `rate` / peak rate. `least_seconds` is work / peak rate.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -86,13 +86,14 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def costs(runs: list[Run]) -> pd.DataFrame:
-    """Return FLOPs per image, memory, drift, start-up and times of steps of each configuration.
+    """Return FLOPs per image, peak memory, start-up and step times of each configuration.
 
-    `power_capped_share` is the share of measured epochs that a run's most limited GPU spent at the
-    power limit. `startup_seconds` leaves out runs that compiled code. `switches` are options that
-    all runs enabled. `message_bytes` are the sizes of a step's gradient messages, if runs agree.
-    `rank_step_seconds` is the median over ranks of step times that a user's command prints
-    (scaling_client.py). Columns `step_…` are of traced steps: medians over GPUs, then over runs.
+    `drift` is the largest slowdown of epochs in a run, a fraction. `power_capped_share` is the
+    fraction of measured time at the power limit (maximum over GPUs). `startup_seconds` leaves out
+    runs that compiled code. `switches` are the options that all runs enable. `message_bytes` are
+    the sizes of a step's gradient messages, if equal in all runs. `rank_step_seconds` is the median
+    over ranks of step times that a user's command prints (scaling_client.py). Columns `step_…` are
+    of traced steps: medians over GPUs, then over runs.
     """
     return schema.arrange("costs", [cell | _costs(records) for cell, records, _ in by_cell(runs)])
 
@@ -140,7 +141,7 @@ def _costs(records: list[RunRecord]) -> dict[str, Any]:
 
 
 def _power_capped(record: RunRecord) -> tuple[Any, ...]:
-    """Return seconds of measured epochs, maxima over ranks: at the power limit, and in total."""
+    """Return (seconds at the power limit, all seconds) of measured epochs, as maxima over ranks."""
     rows = [row for row in record.get("energy") or () if row["role"] == "measured"]
     read = pd.DataFrame(rows) if rows else epochs([record], "measured")
     times = read[["power_capped_seconds", "seconds"]].astype(float)
@@ -162,7 +163,7 @@ def _same(values: Iterable[Any]) -> Any | None:
 
 
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the times of each message of each sweep, medians over repeats.
+    """Return a row per message of each sweep: median seconds over repeats, and bandwidths.
 
     algbw = message bytes / seconds, in GB/s. busbw = algbw · 2(N-1)/N for an all-reduce, and algbw
     for other messages (as in PERFORMANCE.md of nccl-tests).
@@ -208,7 +209,7 @@ def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def machine(checks: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the findings of machine checks."""
+    """Return the problems that machine checks found."""
     rows = [
         {**finding, "machine": check["environment"]["machine"]}
         for check in checks

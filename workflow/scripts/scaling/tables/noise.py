@@ -1,9 +1,9 @@
-"""Model the noise of times: times at the average machine, ratios with intervals, and verdicts.
+"""Estimate times as on an average machine, ratios of times with intervals, and verdicts.
 
-The logarithm of a run's median time is the effect of its configuration plus that of its machine.
+The logarithm of a run's median time is the sum of effects of its configuration and its machine.
 Least squares fit these effects for each recipe and version of the measuring code. All runs of one
-recipe, strategy and number of GPUs have the same variance. The average machine has the mean effect
-of the machines, weighted by their runs on the fewest GPUs.
+recipe, strategy and number of GPUs have the same variance. The average machine has the weighted
+mean effect of all machines. A machine's weight is its number of runs on the fewest GPUs.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 class Noise:
-    """The model of noise for the column `quantity` of `runs`.
+    """A model of how the column `quantity` of `runs` depends on configuration, machine and noise.
 
     The columns `keys` of `runs` identify a configuration. For each configuration, the model uses
     only the runs with the most frequent `code` (version of the measuring code). If `apart`, each
@@ -115,7 +115,7 @@ class Noise:
         return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return sums of log times by `weights` [sum, run], standard errors, degrees of freedom."""
+        """Return `weights` [sum, run] @ log times, with standard errors and degrees of freedom."""
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)
@@ -124,7 +124,10 @@ class Noise:
         return weights @ self._logs, np.sqrt(whole), np.where(whole > 0, freedom, math.inf)
 
     def times(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """Return times at the average machine: `value`, 95 % interval, `runs` and `machines`."""
+        """Return the time (`value`) of each row's configuration, as on an average machine.
+
+        `low` and `high` are the ends of its 95 % interval. `runs` and `machines` are counts.
+        """
         table = pd.DataFrame(index=self._cells, columns=["value", *ENDS, "runs", "machines"])
         if len(table):
             log, error, freedom = self._of(self._weights)
@@ -137,9 +140,9 @@ class Noise:
     def spreads(self) -> pd.DataFrame:
         """Return the noise of each recipe, strategy and number of GPUs, the smallest first.
 
-        Runs that were not repeated have no row. `deviation` is a run's standard deviation, as a
-        fraction. `shows` is the smallest significant difference between two configurations with
-        `runs` runs each.
+        Runs that were not repeated have no row. `deviation` is the standard deviation of one run's
+        time, as a fraction. `shows` is the smallest significant difference between the times of two
+        configurations with `runs` runs each, as a fraction.
         """
         rows: list[Any] = []
         for kind, row in enumerate(rows_of(self._kinds) if len(self._logs) else ()):
@@ -154,13 +157,13 @@ class Noise:
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
     ) -> pd.DataFrame:
-        """Return `factor` · time of `one` / time of `other` by row, in the columns `RATIO`."""
+        """Return `factor` · time of `one` / time of `other` for each row, as columns `RATIO`."""
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         rows = map(self._ratio, self._at(one), self._at(other), more)
         return pd.DataFrame(rows, one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
-        """Return a row of `ratios`: exp(`more`) · time of index `one` / time of index `other`."""
+        """Return a row of `ratios` for two configurations. exp(`more`) multiplies the ratio."""
         note = ""
         if min(one, other) < 0:
             note = NO_TIME
@@ -186,7 +189,10 @@ def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
 
 
 def scope(runs: int, machines: int, unknown: bool) -> str:
-    """Return how many machines or runs a ratio has: `3 machines`. `unknown`: it has no interval."""
+    """Return the basis of a ratio as text: `3 machines`, or for one machine `5 runs, 1 machine`.
+
+    If the ratio's interval is `unknown`, the text is `5 runs: no interval`.
+    """
     if unknown:
         return f"{fmt.plural(runs, 'run')}: no interval"
     if machines > 1:

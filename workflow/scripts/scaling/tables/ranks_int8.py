@@ -64,10 +64,11 @@ def _content(message: Row, model: Row) -> str:
 
 
 def buffers(documents: list[Row]) -> pd.DataFrame:
-    """Return metrics, drift, and hashes of parameters and buffers of each rank, for the first seed.
+    """Return a row per training and rank: test metrics, and hashes of parameters and buffers.
 
-    `buffers` is `broadcast` (from rank 0), `local` (of each rank) or `sync_batch_norm`. `drift` in
-    synchronization/worker.py explains the columns of drift.
+    Only the first seed has rows. The column `buffers` names the source of batch-norm statistics:
+    `broadcast` (rank 0), `local` (each rank) or `sync_batch_norm` (all ranks). Columns `…_drift_…`
+    are differences between ranks: see `drift` in synchronization/worker.py.
     """
     rows = [
         {**one, **rank, "gpus": document["gpus"], "epochs": 1 + one["orders"][-1]["epoch"]}
@@ -143,7 +144,7 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 
 
 def _standard_error(variants: list[Row]) -> float:
-    """Return `mean_standard_error_points` of one variant, from its records of all seeds."""
+    """Return the standard error of a variant's accuracy difference (points), from all seeds."""
     labels = decode(variants[0]["classes"]["labels"])
     sides = ([decode(one["classes"][of]) for one in variants] for of in ("float32", "variant"))
     return mean_difference(labels, *sides)[ERROR]

@@ -22,10 +22,10 @@ VERDICTS = [*JUDGED, "no ratio", "only in A", "only in B"]
 
 
 def speedup(tables: StudyTables) -> pd.DataFrame:
-    """Return the speedups T(1,b) / T(N,b) of each configuration, of epoch and of training time.
+    """Return the speedup T(1,b) / T(N,b) of each configuration (N GPUs, batch size b per GPU).
 
-    `efficiency` is speedup / N; `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why
-    a ratio is missing, or that the study has the configuration for strong scaling alone.
+    T is the epoch time; in `training_speedup` it is the training time. `efficiency` is speedup / N.
+    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why a ratio is missing.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -58,7 +58,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
-    """Return the options that the baseline of a row enables and the row does not."""
+    """Return the options that each row's baseline on one GPU enables, but not the row itself."""
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)
@@ -99,7 +99,7 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
 
 
 def _sided(study: StudyTables, side: str) -> pd.DataFrame:
-    """Return `{side}_…` by configuration: status, epochs, samples, unit of samples, and network."""
+    """Return a row per configuration. Names of columns begin with `side`, such as `a_status`."""
     table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
     ran = study.provenance.astype({"model": object}).fillna({"model": ""})
     models = ran.groupby(CELL_KEYS)["model"].max()
@@ -107,9 +107,10 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 
 
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
-    """Return the ratios `more` · `one` / `other`, from pairs of runs with equal seed and repeat.
+    """Return `more` · time of `one` / time of `other` for each row, from pairs of runs.
 
-    The noise model has a fit per configuration, and effects of pairs instead of machines.
+    The runs of a pair have equal seed and repeat. The noise model has effects of pairs, in place of
+    effects of machines, and a separate fit for each configuration.
     """
     timed = ran[ran["epoch_seconds"] > 0]
     pairs = timed[timed.groupby(RUN_KEYS)["side"].transform("nunique") == 2]

@@ -91,10 +91,11 @@ COLUMNS: dict[str, dict[str, str]] = {
             bin_low bin_high count""",
     },
 }
-"""Columns of each table, by kind of records; `runs` includes the records of machines.
+"""Columns of each table: {kind of records: {path of the table: columns}}.
 
-`name` is a number, `name:text` a text, `name:truth` a boolean. `name:interval` means three numbers
-(`name`, `name_low`, `name_high`), as does `name:range` (`name`, `name_min`, `name_max`).
+A study with a kind of records has its tables. `name` is a number, `name:text` a text, `name:truth`
+a boolean. `name:interval` means three numbers: `name`, `name_low` and `name_high`. `name:range`
+means `name`, `name_min` and `name_max`.
 """
 ENDS = {"interval": ("", "_low", "_high"), "range": ("", "_min", "_max")}
 
@@ -145,13 +146,13 @@ class StudyFiles:
         """Paths of records by kind."""
 
     def tables(self, names: Iterable[str] = TABLES) -> list[str]:
-        """Return the paths of those tables in `names` for which the study has records."""
+        """Return the paths of the tables in `names`, except tables without records."""
         kinds = [TABLES[name] for name in names if self.records[TABLES[name].records]]
         return [str(kind.path(Path("<results>/tables"), self._study)) for kind in kinds]
 
 
 def frame(name: str, rows: Any = ()) -> pd.DataFrame:
-    """Return `rows` with exactly the columns of table `name`. Set the strategy to "" on one GPU."""
+    """Return `rows` with exactly the columns of table `name`. On one GPU the strategy is ""."""
     table = pd.DataFrame(rows, columns=[*TABLES[name].types])
     if "strategy" in table:
         table["strategy"] = table["strategy"].mask(table["gpus"] == 1, "")
@@ -159,10 +160,7 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return table `name` with `rows`, sorted by configuration, seed, repeat and epoch.
-
-    Recipes keep the order of their first rows.
-    """
+    """Return table `name` with `rows`, sorted by recipe (order of first rows), then other keys."""
     table = frame(name, rows)
     order = [key for key in (*RUN_KEYS, "epoch") if key in table]
     recipes = pd.CategoricalDtype([*table["recipe"].dropna().unique()], ordered=True)
@@ -236,12 +234,12 @@ def on_cpu(provenance: pd.DataFrame) -> bool:
 
 
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
-    """Return an iterator over the rows of `table`, whose attributes are the columns."""
+    """Return an iterator over the rows of `table`. Columns are attributes of a row."""
     return table.itertuples()
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each recipe and strategy, and those on one GPU, by name (`tuned/ddp`)."""
+    """Return {`tuned/ddp`: rows} for each strategy of a recipe, with the recipe's rows on 1 GPU."""
     groups = {}
     for recipe, rows in table.groupby("recipe", sort=False):
         for strategy in [one for one in rows["strategy"].unique() if one] or [""]:

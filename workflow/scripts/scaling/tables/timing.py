@@ -97,7 +97,7 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """Return each configuration's times at the average machine (noise.py), with 95 % intervals."""
+    """Return times of each configuration and intervals, corrected for machine differences."""
     ran = provenance(runs)
     rows = (cell | _counted(records, number) for cell, records, number in by_cell(runs))
     table = schema.arrange("timing", rows)
@@ -109,10 +109,10 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(records: list[RunRecord], runs: int) -> dict[str, Any]:
-    """Return a configuration's worst status, error texts, and counts of epochs, steps and samples.
+    """Return status, messages, and numbers of epochs, steps and samples of one configuration.
 
-    `runs` is the number of its runs. `loader_seconds` is the share of an epoch that is data wait;
-    `timing` makes seconds of it.
+    `runs` is its number of runs. The status is the worst of all runs. `loader_seconds` is data wait
+    / epoch time; `timing` multiplies it by the epoch time.
     """
     messages = [record["message"] for record in records if record["message"]]
     if missing := runs - len(records):
@@ -179,7 +179,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return a training and its options as text; requested options if none were applied."""
+    """Return texts of a training and its options (applied options; if unknown, requested)."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}

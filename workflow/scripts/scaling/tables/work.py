@@ -22,11 +22,11 @@ Findings = list[dict[str, Any]]
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with samples and their units for the commands in `recipes`, and all warnings.
+    """Return `timing` with samples per epoch and units of the commands `recipes`, and all warnings.
 
-    Samples are summed over ranks: if a command on N GPUs prints the samples of one rank, they are
-    multiplied by N. The recipe's key `samples` says which it prints, `rank` or `all`. Without the
-    key, 1/N of the samples on one GPU means one rank. Values that were not printed are NaN.
+    The samples are of all ranks. If a recipe's key `samples` is `rank`, a command prints samples of
+    one rank, which are multiplied by N (number of GPUs). If the key is missing, samples are
+    multiplied if N GPUs print 1/N of the samples of one GPU. Values not printed are NaN.
     """
     of_recipes = {name: one["unit"] for name, one in recipes.items()}
     units = timing["recipe"].map(of_recipes).astype(object)
@@ -59,7 +59,7 @@ def settle(
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return the ratio of samples per epoch, `other` / `one`; 1 if a recipe is not a command.
+    """Return samples per epoch of `other` / samples of `one` by row; 1 if not of a user's command.
 
     `one` and `other` are prefixes of columns, such as `a_`. An unknown ratio is 1, too.
     """
@@ -68,9 +68,9 @@ def factor(table: pd.DataFrame, one: str, other: str) -> Any:
 
 
 def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str]:
-    """Yield a warning if samples or times on several GPUs contradict those on one GPU (`base`).
+    """Yield a warning if the samples or times of `row` (several GPUs) contradict `base` (one GPU).
 
-    `of_rank`: samples are taken for those of one rank. `scope`: the recipe's key `samples`.
+    `of_rank`: whether the samples are assumed to be of one rank. `scope`: the user's key `samples`.
     """
     on, more = fmt.gpus(row["gpus"]), row["samples"] / base["samples"]
     numbers = f"{row['samples']:,.0f} samples an epoch on {on} and {base['samples']:,.0f} on 1 GPU"

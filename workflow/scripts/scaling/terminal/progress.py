@@ -23,7 +23,7 @@ from scaling.tables import timing
 
 RESULTS, LOGS = stored.RESULTS, Path("logs")
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
-"""Log folders without logs of "other measurements": those of the grid's runs and of reports."""
+"""These folders have logs of runs and reports. Other folders have logs of other measurements."""
 say = logging.getLogger("snakemake.logging").info
 
 
@@ -43,7 +43,7 @@ class Progress:
         self._records, self._results, self._images = map(Path, (records, results, images))
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, Path] = {}
-        """The first record of each measuring job, as a path relative to the folder of records."""
+        """Maps the id of a job to the path of its record, relative to the folder of records."""
         self._done, self._start = 0, time.time()
         self._waits_for = waits_for
         self._here = self._on_cpu = False
@@ -166,10 +166,7 @@ class Progress:
 
 
 def time_left(since: float, done: int, due: int) -> timedelta:
-    """Return how long `due` measurements will take, at the mean time of the `done` ones.
-
-    `done` measurements have ended since the time `since`, in seconds since 1970.
-    """
+    """Return the time for `due` measurements, if `done` have ended since `since` (Unix time)."""
     return timedelta(seconds=round(due * (time.time() - since) / done))
 
 
@@ -208,7 +205,7 @@ def study_status(config: dict[str, Any], since: float) -> str:
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return the number of runs by state: `2 done, 1 waiting`; no numbers up to `alone` runs."""
+    """Return text such as `2 done, 1 waiting`, or only `done` if there are at most `alone` runs."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 

@@ -51,21 +51,21 @@ class Record(TypedDict):
 
 
 class Images(TypedDict):
-    """The images of a measurement: name (`source`) and SHA-256 (`checksum`) of their dataset."""
+    """The dataset of a measurement: its name (`source`) and its SHA-256 (`checksum`)."""
 
     source: str
     checksum: str
 
 
 class Counted(Images):
-    """The images of a measurement, with the sizes of training and test set."""
+    """The dataset of a measurement, with its numbers of training and test images."""
 
     train_images: Positive
     test_images: Positive
 
 
 class Dataset(Counted):
-    """The images of a measurement, with set sizes and `image_shape` [height, width, 3]."""
+    """The dataset of a measurement, with numbers and shape [height, width, 3] of its images."""
 
     image_shape: Annotated[list[Positive], Len(3, 3)]
 
@@ -115,12 +115,13 @@ class MachineCheck(Record):
 
 
 class Message(TypedDict):
-    """Seconds of each repeat of one message, and whether all results were correct."""
+    """Repeated timings of a collective operation, such as an all-reduce, at one message size."""
 
     kind: Literal["sweep", "bucket", "tuned_bucket", "gradients", "broadcast", "reduce"]
     message_bytes: Positive
     seconds: Repeats
     correct: bool
+    """Whether the operation computed the right values in every repeat."""
     launch: Literal["graph", "eager"]
     start_skew_seconds: NotRequired[list[Duration]]
 

@@ -14,8 +14,9 @@ from scaling.core.records import kind as types
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
 """Seconds until the first epoch, and how many of them cuDNN spent on its search for algorithms."""
 RunRecord = types.Row
+"""The record of a run as a dictionary. The class `Run` lists its keys."""
 TechniqueRecord = types.Row
-"""Dictionaries: a `RunRecord` has the fields of `Run`, a `TechniqueRecord` those of `Technique`."""
+"""The record of a technique as a dictionary. The class `Technique` lists its keys."""
 TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
@@ -161,7 +162,7 @@ class DeviceTime(OfRank):
 
 
 class Run(types.Record):
-    """Record of one run of the grid, `run.json`. What a run did not measure is null."""
+    """The record of one run of the grid, in the file `run.json`. Unmeasured values are null."""
 
     cell: Cell
     status: types.Status
@@ -174,7 +175,7 @@ class Run(types.Record):
     energy: NotRequired[list[Energy]]
     evaluation: Evaluation | None
     settling: types.Row
-    """Result of `core.statistics.settling`: whether the measured epochs were steady."""
+    """Keys `drift` (slowdown of measured epochs, as a fraction) and `settled` (steady or not)."""
     memory: Memory
     communication: Communication
     in_memory: list[InMemory]
@@ -185,7 +186,7 @@ class Run(types.Record):
 
 
 class Technique(types.Record):
-    """Record `runs.json` of a technique at one global batch. `remedy` is the technique's name."""
+    """The record of the technique named `remedy` at one global batch, in the file `runs.json`."""
 
     remedy: str
     global_batch: types.Positive
