@@ -64,7 +64,7 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
 
     Values are means over seeds, with 95 % intervals. Training metrics are of epoch 5 (or the last
     epoch, if fewer). `difference` is test accuracy minus test accuracy of the reference. The
-    reference has 1 GPU and batch size 128 (with techniques: their reference batch), or the smallest
+    reference has 1 GPU and batch size 128 (with techniques: their reference batch), else the least
     batch size. With fewer than 3 seeds, the interval of `difference` uses the standard deviation
     pooled over all configurations.
     """

@@ -93,9 +93,9 @@ COLUMNS: dict[str, dict[str, str]] = {
 }
 """Columns of each table: {kind of records: {path of the table: columns}}.
 
-A study with a kind of records has its tables. `name` is a number, `name:text` a text, `name:truth`
-a boolean. `name:interval` means three numbers: `name`, `name_low` and `name_high`. `name:range`
-means `name`, `name_min` and `name_max`.
+A study has a table if it has records of this kind. `name` is a number, `name:text` a text,
+`name:truth` a boolean. `name:interval` means three numbers: `name`, `name_low` and `name_high`.
+`name:range` means `name`, `name_min` and `name_max`.
 """
 ENDS = {"interval": ("", "_low", "_high"), "range": ("", "_min", "_max")}
 

@@ -97,7 +97,7 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """Return times of each configuration and intervals, corrected for machine differences."""
+    """Return each configuration's times with 95 % intervals, corrected for machine differences."""
     ran = provenance(runs)
     rows = (cell | _counted(records, number) for cell, records, number in by_cell(runs))
     table = schema.arrange("timing", rows)
