@@ -118,6 +118,14 @@ PUBLISHED = {
         WITH.format(PARTS, ",", ",", ",", "40.1,26.9", "30.1,8.0", "29.7,3.0"),
         set(),
     ),
+    "measured parts of one cell": (
+        "gpus,batch,epoch time (s),compute (s),comm (s)\n1,32,2.29,,\n2,32,1.27,1.16,0.11\n",
+        set(),
+    ),
+    "measured parts of one GPU": (
+        "gpus,batch,epoch time (s),compute (s)\n1,32,19.38,17.90\n2,32,11.26,8.95\n4,32,6.02,4.48",
+        set(),
+    ),
     "training time of Question 1": (LAB, set()),
     "rate times N": (WITH.format("images/s", 508, 701, 778, 1493, 2625, 3058), {"times_gpus"}),
     "mean of the times on one GPU": (

@@ -82,6 +82,17 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
         ("epoch_seconds,epoch_seconds_min,time_min", "9,8,7", {"epoch": 9, "least": 8}),
         ("time,Bandwidth [MB/s]", "30,1200", {"bandwidth": 1.2}),
         ("time,Bandwidth (Gbit/s)", "30,8.0", {"bandwidth": 1.0}),
+        ("time,Bandwidth (GiB/s)", "30,1.0", {"bandwidth": 1.073741824}),
+        ("time (µs),BW", "9500000,8 Mbit/s", {"epoch": 9.5, "bandwidth": 0.001}),
+        ("time,bw", "9500ms,1200 kB/s", {"epoch": 9.5, "bandwidth": 0.0012}),
+        ("time,Time (ms),S", "9.0,8999,1.5", {"epoch": 9, "speedup": 1.5}),
+        ("Epoch 1 (s),Epoch 2 (s),Average (s)", "9,8,8.5", {"epoch": 8.5}),
+        (
+            "Val time,Data time,Other (s),Epoch time,images/s/GPU,Comment",
+            "1,2,3,9,5,x",
+            {"epoch": 9},
+        ),
+        ("Ideal speedup,Speedup vs 4 GPUs,speedup,t", "2,1,1.5,9", {"speedup": 1.5}),
         ("t,Comm (s),Comp (s)", "9,−2,8", {"communication": -2, "compute": 8}),
         ("time,Bandwidth utilization (GB/s)", "9,0.85", {"bandwidth": 0.85}),
         (
@@ -101,6 +112,7 @@ def test_a_header_is_read_by_its_meaning_and_unit(tmp_path, header, row, expecte
     ("text", "complaint"),
     [
         ("name,loss\na,3\n", "line 1: there is no column of GPUs among `name`, `loss`; write"),
+        ("gpus,batch,DP time,DDP time\n1,32,9,8\n", "`DP time` and `DDP time` differ, so neither"),
         ("gpus,batch,it/s\n1,32,80\n", "nothing says what the figures of `gpus`, `batch`, `it/s`"),
         ("Batch,1 GPU,2 GPUs\n32,16,8\n", "nothing says what the figures of `1 GPU` are"),
         ("GPUs,1,1,2,2\nBatch,32,64,32,64\nTime,9,8,5,4\n", "nothing says what the figures of `1`"),

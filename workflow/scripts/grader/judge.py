@@ -117,10 +117,12 @@ def _judged(study: Study, images: int) -> Judgement:
 def _judge_figures(judgement: Judgement, cells: Cells) -> None:
     """Add one strategy's findings to `judgement`, and count its printed numbers by verdict."""
     each, causes = verdicts(cells), dict[str, list[Finding]]()
-    _open_parts(cells, each)
+    measured = _open_parts(cells, each)
     for name, one in each.items():
         causes[name] = list(named(cells, one))
     time, beside = _other_time(cells, each)
+    for one in (each["compute"], each["communication"]):
+        one.opened = one.opened | (one.wrong & ~one.explained & ~beside & measured)
     judgement.findings.append(
         Finding("time_contradicted", cells, time.known, cells.names["T"], time)
     )
@@ -138,17 +140,17 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
         judgement.figures.update({word: int(place.sum()) for word, place in counts.items()})
 
 
-def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
+def _open_parts(cells: Cells, each: dict[str, Verdict]) -> bool:
     """Mark (in `opened`) compute and communication times that may be right without a formula.
 
     They may follow from W1, an epoch time on one GPU without data loading, that is not printed.
     The implied W1 must be at most T1 (with data loading), and either the same for all N or above
-    T1 / 2. Or both parts were measured: their sum is the epoch time on N GPUs.
+    T1 / 2. Or both parts were measured: their sum is the epoch time on N GPUs (returned).
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
     short = (single.low <= names["T1"].high * 1.02) & (single.high > 0) & ~names["W1"].known
-    doubt = cells.several & (compute.wrong | comm.wrong) & ~compute.agrees
+    doubt = (compute.wrong | comm.wrong) & ~compute.agrees
     same = doubt & False
     for size in np.unique(cells.batch[doubt]):
         one = doubt & (cells.batch == size)
@@ -157,10 +159,11 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> None:
     adds = parts.meets(names["T"]) | parts.meets(names["W"])
     adds |= (parts + names["loading"]).meets(names["T"])
     both = parts.known & (names["T"].known | names["W"].known) & cells.several
-    measured = both.sum() > 1 and (adds & (comm.printed.high >= 0))[both].all()
-    alone = doubt & short & (single.high > names["T1"].low / 2)
+    measured = both.any() and (adds & (comm.printed.high >= 0))[both].all()
+    alone = cells.several & doubt & short & (single.high > names["T1"].low / 2)
     for one in (compute, comm):
         one.opened = one.wrong & np.where(same, short, measured | alone)
+    return bool(measured)
 
 
 def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -11,7 +12,7 @@ from zipfile import BadZipFile
 
 import pandas as pd
 
-from grader.words import IDENTITY, WORDS, Head, count, figure, head, named, plain
+from grader.words import IDENTITY, PATTERNS, WORDS, Head, count, figure, head, named, plain
 from scaling.core import files
 from scaling.core.errors import UserError
 
@@ -107,7 +108,7 @@ def _sheets(path: Path) -> Iterator[Row]:
         raise UserError(f"{path} cannot be read as a workbook; save it as CSV") from error
     for name, sheet in sheets.items():
         yield 0, [str(name)]
-        for number, row in enumerate(sheet.to_numpy().tolist(), 1):
+        for number, row in enumerate(sheet.fillna("").to_numpy().tolist(), 1):
             yield number, [one.strip() for one in row]
 
 
@@ -150,9 +151,10 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
         raise UserError(f"there is no column of GPUs among {names}")
     if not _fields(heads) & {"batch_size", "global_batch"}:
         raise UserError(f"there is no column of batch sizes among {names}")
-    columns = _quantities(heads, head(caption))
+    columns, twice = _single(_quantities(heads, head(caption)), rows)
     if not columns:
-        raise UserError(f"nothing says what the figures of {names} are")
+        raise UserError(twice or f"nothing says what the figures of {names} are")
+    tables.notes += [f"line {lines[0][0]}: {twice}"] * bool(twice)
     tables.heads += heads
     others = [(j, one) for j, one in enumerate(heads) if j not in columns]
     skipped = [
@@ -181,11 +183,11 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
 
 
 def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
-    """Return the headers of columns with values, by column index. Repeated headers are left out.
+    """Return the headers of columns with values, by column index.
 
     If a header has only GPUs or a batch size, its quantity is that of `caption`.
     """
-    fields, columns, known = _fields(heads), dict[int, Head](), set[Any]()
+    fields, columns = _fields(heads), dict[int, Head]()
     timed = fields & {"epoch", "training", "total"}
     per_epoch = any(one.field == "epoch" and re.search("epoch|/ep", one.words) for one in heads)
     # A total beside a time per epoch is not read; beside another, that one is without loading.
@@ -199,11 +201,33 @@ def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
             if not caption.field or caption.field in IDENTITY:
                 raise UserError(f"nothing says what the figures of `{one.text}` are")
             one = one._replace(field=caption.field, factor=caption.factor)
-        key = one.field, one.gpus, one.batch
-        if one.field and one.field not in IDENTITY and key not in known:
+        if one.field and one.field not in IDENTITY:
             columns[j] = one
-        known.add(key)
     return columns
+
+
+def _single(columns: dict[int, Head], rows: list[Row]) -> tuple[dict[int, Head], str]:
+    """Return one column for each quantity, and a text that names columns of unclear meaning.
+
+    Of several columns a mean or median is preferred, and a numbered one (`Epoch 2`) comes last.
+    """
+    kept, unclear, each = dict[int, Head](), list[str](), defaultdict[Any, list[int]](list)
+    for j, one in columns.items():
+        each[one.field, one.gpus, one.batch].append(j)
+    for places in each.values():
+        kinds = [PATTERNS[x] for x in ("average", "epoch", "plain")]
+        ranked = ([j for j in places if kind.search(columns[j].words)] for kind in kinds)
+        best, *others = next(filter(None, ranked), places)
+        for other in others:
+            pairs = [[figure(plain(x[j]), columns[j]) for j in (best, other)] for _, x in rows]
+            if any(
+                x != y and not (x and y and 2 * abs(x[0] - y[0]) <= x[1] + y[1]) for x, y in pairs
+            ):
+                unclear.append(f"`{columns[best].text}` and `{columns[other].text}`")
+                break
+        else:
+            kept[best] = columns[best]
+    return kept, f"{', '.join(unclear)} differ, so neither is read: leave one" * bool(unclear)
 
 
 def _records(about: Record, cells: list[tuple[Head, str]]) -> list[Record]:

@@ -58,10 +58,13 @@ def unit(text: str) -> float | None:
 def head(text: str) -> Head:
     """Return the meaning of a header: quantity, unit, number of GPUs, batch size."""
     text = plain(text)
-    split = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", text)
+    split = re.sub(r"_|(?<=[a-z])(?<![kKMGT]i)(?<!\bk)(?=[A-Z])", " ", text)
+    split = re.sub(r"^S\b", "speedup", split)
     split = re.sub(r"(?i)[(\[]min[)\]]|\bin min\b", "minutes", split)
     words = split.lower().replace("printed ", "").replace("-", " ")
     words, number = PATTERNS["reference"].sub("", words), dict[str, int]()
+    if PATTERNS["other_reference"].search(words):
+        return Head(text, "", words)
     for name in ("batch", "gpus"):
         if match := PATTERNS[name].search(words):
             number[name] = int(next(filter(None, match.groups())).replace(",", ""))
@@ -98,7 +101,8 @@ def figure(text: str, of: Head) -> Figure | None:
     if not (match := PATTERNS["figure"].fullmatch(text)):
         return None
     mantissa, _, exponent = match[1].lower().replace(",", "").replace("−", "-").partition("e")
-    factor = {"k": 1e3, "m": 1e6, "": 1.0}[match[2].lower()] * (unit(match[3]) or of.factor or 1)
+    factor = {"k": 1e3, "m": 1e6}.get((match[2] or "").lower(), 1.0)
+    factor *= unit(match[3]) or of.factor or 1
     value = float(f"{mantissa}e{exponent or 0}") * factor
     digits = int(exponent or 0) - len(mantissa.partition(".")[2])
     usual = 1e-30 < abs(value) < 1e15 or not float(mantissa)
