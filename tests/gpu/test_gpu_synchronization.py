@@ -47,6 +47,6 @@ def test_data_parallel_moves_parameters_gradients_and_images(document):
 
 def test_parameters_stay_equal_and_sync_batch_norm_statistics(document):
     table = buffers([document])
-    for kind, rows in table.groupby("buffers"):
+    for (kind, *_), rows in table.groupby(["buffers", "set_epoch", "seed"]):
         assert rows["parameters_sha256"].nunique() == 1, kind
         assert rows["buffers_sha256"].nunique() == (1 if kind == "sync_batch_norm" else 2), kind

@@ -2,6 +2,7 @@
 
 import pytest
 
+from examples import stored
 from examples.records import claims, study, timing_row
 from scaling.claims import scaling
 from scaling.tables.schema import StudyTables
@@ -58,6 +59,15 @@ def test_step_model_is_printed_where_it_fits(times, text):
     assert answer.startswith(f"With plain {text}.") if text else other in answer
     waits = "From b\u00a0=\u00a0500 on, data wait takes 50–80 % of an epoch of plain."
     assert answer.endswith(waits)
+
+
+def test_communication_is_a_share_of_training_or_named():
+    known = stored.study("h200x2")
+    ddp = known.communication.query("recipe == 'plain' and strategy == 'ddp' and batch_size == 128")
+    share = 100 * (ddp["delay_seconds"] / ddp["training_seconds"]).item()
+    ddp, dp, _ = scaling.parts(known).text.split("With ")[1:]
+    assert ddp.startswith(f"plain/ddp communication takes 0.5–{share:.0f} % of the training time;")
+    assert dp.startswith("plain/dp exposed messages take 0.2–0.8 %;")
 
 
 @pytest.mark.parametrize(

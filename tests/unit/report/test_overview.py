@@ -50,6 +50,9 @@ def test_equal_global_batches_break_even_with_start_up():
     first = next(n for n in range(1, 100) if whole[1][n] < whole[0][n])
     assert two["break_even"] == first
     assert math.isnan(rows.loc["tuned", "ddp", 2, 128]["break_even"])
+    models = stored.study("h200x2-models")
+    rows = planning.how_many_gpus(models, of_page.of_study(models))
+    assert not rows.duplicated(CELL_KEYS).any()
 
 
 def test_nothing_is_recommended_without_accuracy_or_gpus(one_seed):

@@ -116,9 +116,9 @@ def difference(found: Difference) -> str:
 
 
 def spread(row: Any) -> str:
-    """Return mean and range of test accuracy over seeds as text: `71.2 % (70.9–71.5)`."""
+    """Return mean and range of test accuracy over seeds as text: `71.2 % (range 70.9–71.5)`."""
     low, high = 100 * row.test_accuracy_min, 100 * row.test_accuracy_max
-    ends = f" ({fmt.span(low, high)})" if low < high else ""
+    ends = f" (range {fmt.span(low, high)})" if low < high else ""
     return f"{fmt.significant(100 * row.test_accuracy)} %{ends}"
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis
+from scaling.claims.claim import Answer, Claim, Hypothesis, span
 from scaling.config.scheme import STAGES
 from scaling.core import numbers as fmt
-from scaling.tables.ranks_int8 import costs, difference
+from scaling.tables.ranks_int8 import by_buffers, costs, difference
 from scaling.tables.schema import StudyTables, rows_of
 
 REPEATS = Hypothesis(
@@ -40,13 +40,16 @@ def order(tables: StudyTables) -> Answer:
     reshuffled, fixed = (drawn[drawn["set_epoch"].eq(told)] for told in (True, False))
     new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
     fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
-    gpus = " and ".join(str(int(gpus)) for gpus in sorted(drawn["gpus"].unique()))
     epochs = drawn["epoch"].nunique()
-    fact = f"Over {epochs} epochs on {gpus} GPUs, for each rank of each run, {old} of {len(fixed)} "
-    fact += f"orders are new without set_epoch, {new} of {len(reshuffled)} with it."
+    fact = f"Over {epochs} epochs on {_gpus(drawn)} GPUs, for each rank of each run, {old} of "
+    fact += f"{len(fixed)} orders are new without set_epoch, {new} of {len(reshuffled)} with it."
     text = "Without set_epoch every epoch repeats the first order: the shuffle’s seed is seed + "
     text += f"epoch, and epoch stays 0. With it each of {epochs} epochs has another order."
     return Answer(text if fine else fact, [REPEATS.claim("", fact, holds=fine, fails=not fine)])
+
+
+def _gpus(table: pd.DataFrame) -> str:
+    return " and ".join(str(int(gpus)) for gpus in sorted(table["gpus"].unique()))
 
 
 def messages(tables: StudyTables) -> Answer:
@@ -74,19 +77,20 @@ def replicas(tables: StudyTables) -> Answer:
     table = tables.buffers
     if table.empty:
         return Answer(None)
-    modes = table.groupby("buffers", sort=False)
-    equal = modes["parameters_sha256"].nunique().eq(1)
+    modes = by_buffers(table)
+    equal = modes["equal"]
     text = "Parameters: bit-identical on all ranks."
     if not equal.all():
         text = "No: parameters differ between ranks."
-    drift = modes["variance_drift_max"].first().reindex(["broadcast", "local"])
-    if drift.gt(0).all():
-        sent, local = map(fmt.percent, drift)
-        text += f" Running variances differ by up to {sent}, {local} without buffer broadcast."
-    ranks, epochs = int(modes.size().iloc[0]), int(table["epochs"].iloc[0])
-    names = ", ".join(equal.index[equal == equal.all()]).replace("sync_batch_norm", "SyncBatchNorm")
-    fact = f"On {fmt.plural(ranks, 'rank')} after {fmt.plural(epochs, 'epoch')} they "
-    fact += f"{'are equal' if equal.all() else 'differ'} with buffers {names}."
+    for row in rows_of(modes.query("buffers == 'broadcast' and variance_drift_max > 0")):
+        ends = (row.variance_drift_max_min, row.variance_drift_max_max)
+        text += f" Running variances differ by up to {span(pd.Series(ends))} "
+        text += f"({fmt.plural(row.trainings, 'training')} with buffer broadcast)."
+    names = ", ".join(modes.loc[equal == equal.all(), "buffers"])
+    runs, epochs = modes["trainings"].sum(), table["epochs"].iloc[0]
+    fact = f"In {fmt.plural(runs, 'training')} of {fmt.plural(epochs, 'epoch')} on {_gpus(table)} "
+    fact += f"ranks they {'are equal' if equal.all() else 'differ'} with buffers {names}."
+    fact = fact.replace("sync_batch_norm", "SyncBatchNorm")
     return Answer(text, [PARAMETERS.claim("", fact, holds=equal.all(), fails=not equal.all())])
 
 

@@ -18,6 +18,7 @@ from scaling.claims.claim import (
 )
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.tables.epoch_parts import exchange
 from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
@@ -165,6 +166,7 @@ def _faster(name: str, most: pd.DataFrame) -> Claim:
 PARTS = {
     "utilization": "matrix products at peak",
     "slower_share": "products below peak and other kernels",
+    "computing_share": "computing kernels",
     "idle_besides_share": "GPU idle",
     "exposed_share": "exposed messages",
     "waiting_share": "waits for ranks",
@@ -175,38 +177,41 @@ PARTS = {
 
 
 def parts(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.1: exposed messages and largest part of an epoch on several GPUs."""
-    table, texts = tables.utilization[tables.utilization["gpus"] > 1], list[str]()
-    for name, rows in by_configuration(table.dropna(subset="waiting_share")).items():
+    """Return the answer to Q3.1: share of communication, and the largest part of an epoch."""
+    shares = tables.utilization[[*CELL_KEYS, *PARTS]].dropna(subset="waiting_share")
+    known, texts = exchange(tables.communication).merge(shares, on=CELL_KEYS), list[str]()
+    known = known.assign(share=known["exchange_seconds"] / known["training_seconds"])
+    for name, rows in by_configuration(known.dropna(subset="share")).items():
         median = rows[list(PARTS)].median()
         most = str(median.idxmax())
-        share = f"{span(rows['exposed_share'])}{' of an epoch' * (not texts)}"
-        part = f"exposed messages take {share}"
-        if (waits := rows["waiting_share"].max()) > 0.05:
-            part += f", waits for ranks up to {fmt.percent(waits)}"
-        over = ", median over b" * (not texts)
-        text = f"the largest part is {PARTS[most]} ({fmt.percent(median[most])}{over})"
-        texts.append(f"With {name} {part}; {text}.")
+        of, over = (" of the training time", ", median over b") if not texts else ("", "")
+        what = "communication takes" if rows["delay_seconds"].any() else "exposed messages take"
+        text = f"With {name} {what} {span(rows['share'])}{of}; the largest part of "
+        texts.append(f"{text}an epoch is {PARTS[most]} ({fmt.percent(median[most])}{over}).")
     return Answer(" ".join(texts[:3]) or None)
 
 
+def waits(costs: pd.DataFrame) -> str:
+    """Return a sentence if a row has `message_waits` (column of costs.csv), or ""."""
+    text = "Messages include waits for the slowest rank, as no start skew was recorded."
+    return text * bool(costs["message_waits"].eq(True).any())
+
+
 def bandwidth(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.2: bandwidth of gradients, compared with standalone all-reduces."""
+    """Return the answer to Q3.2: bandwidth of gradients, compared with the same messages alone."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
     if known.empty:
         rates = measured(tables.bandwidth, "bandwidth_gb_per_s")["bandwidth_gb_per_s"]
         ends = " to ".join(fmt.significant(end) for end in (rates.min(), rates.max()))
-        text = f"{ends} GB/s. Low values are waits: a message lasts until the slowest rank joins."
-        return Answer(None if rates.empty else text)
+        return Answer(None if rates.empty else f"{ends} GB/s. {waits(tables.costs)}".rstrip())
     one = next(rows_of(nearest(known[known["recipe"] == known["recipe"].iloc[-1]])))
     rate, peak = map(fmt.significant, (one.bandwidth_gb_per_s, one.peak_gb_per_s))
     text = f"In training, gradients of {label(one)} reach {rate} GB/s: "
-    text += f"{fmt.percent(one.utilization)} of the {peak} GB/s that standalone all-reduces of the "
-    text += "same sizes reach. "
+    text += f"{fmt.percent(one.utilization)} of the {peak} GB/s that the same messages reach alone."
     copies = tables.peaks[tables.peaks["quantity"] == "gpu_to_gpu_copy"]["value"]
     if len(copies):
-        text += f"A large copy between two GPUs reaches {fmt.rate(copies.max(), 'B/s')}. "
+        text += f" A large copy between two GPUs reaches {fmt.rate(copies.max(), 'B/s')}."
     worst, best = extremes(known, "utilization")
     shares = (f"{fmt.percent(row.utilization)} ({label(row)})" for row in (worst, best))
-    text += f"Shares are {' to '.join(shares)}." * (len(known) > 1)
-    return Answer(text.rstrip())
+    text += f" Shares are {' to '.join(shares)}." * (len(known) > 1)
+    return Answer(f"{text} {waits(tables.costs)}".rstrip())

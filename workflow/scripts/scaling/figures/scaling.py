@@ -20,6 +20,7 @@ from scaling.figures import style
 from scaling.figures.style import Look
 from scaling.registry.strategy import DP
 from scaling.tables import accuracy
+from scaling.tables.epoch_parts import exchange
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu
 
 PER_GPU = "batch size per GPU"
@@ -72,20 +73,11 @@ def draw_speedup(study: StudyTables) -> Figure | None:
     return figure
 
 
-def exchange(study: StudyTables) -> pd.DataFrame:
-    """Return communication.csv with `exchange_seconds`: `delay_seconds`, else `exposed_seconds`."""
-    known = study.communication
-    for end in ENDS:
-        alone = known[f"exposed_seconds{end}"].where(known["delay_seconds"].isna())
-        seconds = known[f"delay_seconds{end}"].fillna(alone)
-        known = known.assign(**{f"exchange_seconds{end}": seconds})
-    return known
-
-
 def draw_communication(study: StudyTables) -> Figure | None:
     """Draw communication over batch size on the most GPUs, in % of the training time."""
-    known, whole = exchange(study), study.communication["training_seconds"]
-    shares = {f"share{end}": 100 * known[f"exchange_seconds{end}"] / whole for end in ENDS}
+    known = exchange(study.communication)
+    whole = known["training_seconds"] / 100
+    shares = {f"share{end}": known[f"exchange_seconds{end}"] / whole for end in ENDS}
     known = _known(known[known["gpus"] == known["gpus"].max()].assign(**shares), "share")
     if known.empty or on_cpu(study.provenance):
         return None

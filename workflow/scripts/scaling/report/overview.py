@@ -23,6 +23,7 @@ LIMITS = {
     "waiting_share": "Give each rank cores of its own",
     "utilization": "Only faster GPUs or less work help",
     "slower_share": LARGER,
+    "computing_share": LARGER,
     "idle_besides_share": LARGER,
 }
 """Maps the column of an epoch's largest part to advice that shortens this part. `LARGER` is given

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import nearest
-from scaling.core.grid import REFERENCE_BATCH
+from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import fastest, learned
 from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 
@@ -110,4 +110,6 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         double["epoch_seconds"] /= 2
         double = double[double["verdict"] == "faster"]
         found += [same, split]
-    return pd.concat([*found, double, trainings(study).assign(status="ok", guess=False)])
+    # Strategies of a recipe share its row on one GPU.
+    found = [pd.concat(found).drop_duplicates(CELL_KEYS), double]
+    return pd.concat([*found, trainings(study).assign(status="ok", guess=False)])

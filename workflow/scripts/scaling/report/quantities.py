@@ -64,6 +64,12 @@ JUDGED: dict[str, OfRow] = {
 """Maps each flag to a test of a row: `same` if the speedup is about 1, `unclear` if the runs do not
 show whether it is above or below 1."""
 
+
+def above(ratio: str) -> dict[str, OfRow]:
+    """Return the flag of a speedup `ratio` above the number of GPUs."""
+    return {"superlinear": lambda row: getattr(row, ratio) > row.gpus}
+
+
 define(
     configuration=Column(
         "configuration",
@@ -82,9 +88,11 @@ define(
     batch_size=Column("b", whole),
     epoch_seconds=Column("epoch, s", significant),
     training_seconds=Column("training", significant),
-    speedup=Column("speedup", times, attrgetter("scope"), flags=JUDGED),
-    training_speedup=Column("speedup", times),
-    fixed_global_batch_speedup=Column("strong speedup", times),
+    speedup=Column("speedup", times, attrgetter("scope"), flags=JUDGED | above("speedup")),
+    training_speedup=Column("speedup", times, flags=above("training_speedup")),
+    fixed_global_batch_speedup=Column(
+        "strong speedup", times, flags=above("fixed_global_batch_speedup")
+    ),
     efficiency=Column("efficiency", percent),
     rank_step_seconds=Column("step of a rank, ms", scaled(1e3)),
     job_seconds=Column("whole run, s", significant),

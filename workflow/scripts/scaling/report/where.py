@@ -20,7 +20,7 @@ FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
 ENLARGED = 3
 """A recipe's bars are enlarged if the longest bar of all recipes is ≥ 3 times its longest bar."""
-COMPUTING, IDLE, MESSAGES = 2, 3, 4
+COMPUTING, IDLE, MESSAGES = 2, 4, 5
 COMMUNICATION = ("nccl", "memcpy ptop")
 
 

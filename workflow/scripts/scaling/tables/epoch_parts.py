@@ -40,6 +40,15 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     return schema.arrange("communication", table)
 
 
+def exchange(table: pd.DataFrame) -> pd.DataFrame:
+    """Return communication.csv with `exchange_seconds`: `delay_seconds`, else `exposed_seconds`."""
+    for end in ("", "_low", "_high"):
+        alone = table[f"exposed_seconds{end}"].where(table["delay_seconds"].isna())
+        seconds = table[f"delay_seconds{end}"].fillna(alone)
+        table = table.assign(**{f"exchange_seconds{end}": seconds})
+    return table
+
+
 def _exchange(record: RunRecord) -> dict[str, float]:
     """Return {name in `EXCHANGE`: seconds per iteration}, without quantities that are not measured.
 
@@ -137,7 +146,8 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     Six shares add up to 1: (1) utilization; (2) `loading_share`, data wait; (3) `exposed_share`,
     messages without compute; (4) `slower_share`, compute kernels minus utilization; (5)
     `idle_besides_share`, `idle_share` minus `loading_share`; (6) the remainder. It is called
-    `waiting_share` (messages wait for other ranks), or `unknown_share` without a trace.
+    `waiting_share` (messages wait for other ranks), or `unknown_share` without a trace. Without a
+    peak rate, `computing_share`, all compute kernels, stands for (1) and (4).
     """
     table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
     messages = tables.communication[[*CELL_KEYS, "exposed_seconds"]]
@@ -159,8 +169,8 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     loading, exposed = wait / epoch, table["exposed_seconds"] / epoch
     left = 1 - loading.fillna(0) - exposed.fillna(0)
     computing = (table["step_compute_seconds"] * of_a_step).clip(upper=left)
-    slower = (computing - used.fillna(0)).clip(lower=0)
-    left = (left - used.fillna(0) - slower.fillna(0)).clip(lower=0)
+    slower, kernels = (computing - used).clip(lower=0), computing.where(used.isna())
+    left = (left - used.fillna(0) - slower.fillna(kernels).fillna(0)).clip(lower=0)
     besides = (idle - loading.fillna(0)).clip(lower=0, upper=left)
     left -= besides.fillna(0)
     one = table["gpus"] == 1
@@ -172,6 +182,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
         loading_share=loading,
         exposed_share=exposed,
         slower_share=slower,
+        computing_share=kernels,
         idle_share=idle,
         idle_besides_share=besides,
         waiting_share=left.where(traced & ~one),

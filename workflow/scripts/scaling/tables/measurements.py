@@ -91,9 +91,10 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     `drift` is the largest slowdown of epochs in a run, a fraction. `power_capped_share` is the
     fraction of measured time at the power limit (maximum over GPUs). `startup_seconds` leaves out
     runs that compiled code. `switches` are the options that all runs enable. `message_bytes` are
-    the sizes of a step's gradient messages, if equal in all runs. `rank_step_seconds` is the median
-    over ranks of step times that a user's command prints (scaling_client.py). Columns `step_…` are
-    of traced steps: medians over GPUs, then over runs.
+    the sizes of a step's gradient messages, if equal in all runs. `message_waits` says that traced
+    messages include waits for ranks, because a record lacks the start skew. `rank_step_seconds` is
+    the median over ranks of step times that a user's command prints (scaling_client.py). Columns
+    `step_…` are of traced steps: medians over GPUs, then over runs.
     """
     return schema.arrange("costs", [cell | _costs(records) for cell, records, _ in by_cell(runs)])
 
@@ -112,6 +113,8 @@ def _costs(records: list[RunRecord]) -> dict[str, Any]:
     total = starts.groupby("cold")["total"].median()
     shares = [share for record in records if (share := record["communication"]["sent_share"])]
     ranks = pd.DataFrame([record["training"].get("step_seconds", []) for record in timed]).median()
+    readings = [one for record in records for one in record["communication"]["readings"]]
+    traced_messages = [one for one in readings if one["estimate"] == "profiler"]
     traced = [pd.DataFrame(read) for record in records if (read := record["device_time"])]
     steps = [
         each.reindex(columns=STEP).div(each["iterations"], axis=0).median(skipna=False)
@@ -130,6 +133,7 @@ def _costs(records: list[RunRecord]) -> dict[str, Any]:
         "engine": records[0]["training"]["engine"] if records else None,
         "sent_share": min(shares, default=None),
         "message_bytes": _same(map(_message_bytes, records)),
+        "message_waits": any("start_skew_seconds" not in one for one in traced_messages),
         "flops_per_image": _same(record["model"]["flops_per_image"] for record in records),
         "precision": _same(options.get("precision") for options in applied) or "",
         "power_capped_share": np.minimum(1.0, capped["capped"] / (capped["seconds"] or np.nan)),

@@ -66,21 +66,33 @@ def _content(message: Row, model: Row) -> str:
 def buffers(documents: list[Row]) -> pd.DataFrame:
     """Return a row per training and rank: test metrics, and hashes of parameters and buffers.
 
-    Only the first seed has rows. The column `buffers` names the source of batch-norm statistics:
-    `broadcast` (rank 0), `local` (each rank) or `sync_batch_norm` (all ranks). Columns `…_drift_…`
-    are differences between ranks: see `drift` in synchronization/worker.py.
+    The column `buffers` names the source of batch-norm statistics: `broadcast` (rank 0), `local`
+    (each rank) or `sync_batch_norm` (all ranks). Columns `…_drift_…` are differences between ranks:
+    see `drift` in synchronization/worker.py.
     """
     rows = [
         {**one, **rank, "gpus": document["gpus"], "epochs": 1 + one["orders"][-1]["epoch"]}
         | {name.replace("_", "_drift_"): drift for name, drift in one["drift"].items()}
         for document in documents
         for one in document["trainings"]
-        if one["set_epoch"]
         for rank in one["ranks"]
     ]
-    table = schema.frame("buffers", rows)
-    first = table.groupby(["gpus", "buffers"])["seed"].transform("first")
-    return table[table["seed"] == first]
+    return schema.frame("buffers", rows)
+
+
+def by_buffers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per value of `buffers`: differences between ranks, over all trainings.
+
+    `equal` says whether all ranks of each training have the same parameters. Drift is the largest
+    of all trainings; that of the variances also has a range over trainings.
+    """
+    drift, largest = ["variance_drift_mean", "variance_drift_max"], "variance_drift_max"
+    of_training = table.groupby(["buffers", "gpus", "set_epoch", "seed"], sort=False)
+    runs = of_training[drift].max().assign(equal=of_training["parameters_sha256"].nunique() == 1)
+    modes = runs.groupby("buffers", sort=False)
+    ends = {f"{largest}_{end}": getattr(modes[largest], end)() for end in ("min", "max")}
+    found = modes[drift].max().assign(**ends, equal=modes["equal"].all(), trainings=modes.size())
+    return found.reset_index()
 
 
 def quantization(documents: list[Row]) -> pd.DataFrame:

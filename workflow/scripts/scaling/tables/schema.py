@@ -27,9 +27,9 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/costs": f"""{_CELL} flops_per_image precision:text power_capped_share
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
             money_per_epoch engine:text switches:text sent_share message_bytes:text
-            startup_seconds startup_cold_seconds cudnn_search_seconds joules_per_image_low
-            joules_per_image_high rank_step_seconds:range step_seconds step_busy_seconds
-            step_compute_seconds""",
+            message_waits:truth startup_seconds startup_cold_seconds cudnn_search_seconds
+            joules_per_image_low joules_per_image_high rank_step_seconds:range step_seconds
+            step_busy_seconds step_compute_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
@@ -46,7 +46,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "{study}/utilization": f"""{_KEYS} images_per_second precision:text
             flops_per_second_per_gpu peak_flops_per_second peak_bytes_per_second utilization
             loading_share exposed_share waiting_share idle_share idle_besides_share
-            slower_share unknown_share power_capped_share""",
+            slower_share computing_share unknown_share power_capped_share""",
         "{study}/audit": f"{_CELL} message:text",
         "accuracy": f"{_CELL} seed repeat epoch {_LEARNING} status:text",
         "interconnect": """gpus backend:text kind:text message_bytes seconds:range seconds_p99
@@ -75,8 +75,8 @@ COLUMNS: dict[str, dict[str, str]] = {
             repeated""",
         "collectives": """gpus backend:text step phase:text kind:text content:text
             dtype:text bytes gradient_bytes ranks_agree:truth""",
-        "buffers": """buffers:text gpus seed epochs rank test_loss test_accuracy variance_drift_max
-            variance_drift_mean parameters_sha256:text buffers_sha256:text""",
+        "buffers": """buffers:text gpus set_epoch:truth seed epochs rank test_loss test_accuracy
+            variance_drift_max variance_drift_mean parameters_sha256:text buffers_sha256:text""",
     },
     "quantization": {
         "quantization": """seed stage:text accuracy_percent difference_points agreement_percent

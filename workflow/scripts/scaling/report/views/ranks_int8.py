@@ -5,11 +5,12 @@ from typing import Any
 
 import pandas as pd
 
+from scaling.claims.claim import span
 from scaling.config.scheme import STAGES
 from scaling.core.numbers import data, percent, significant, whole_span, words
 from scaling.report.quantities import count, define, fixed, whole
 from scaling.report.table import Column, View
-from scaling.tables.ranks_int8 import costs, difference, reach
+from scaling.tables.ranks_int8 import by_buffers, costs, difference, reach
 from scaling.tables.schema import StudyTables
 
 
@@ -37,7 +38,10 @@ define(
     bytes=Column("bytes", count),
     share_of_gradients=Column("of all gradients", lambda share: f"{100 * share:.3g} %"),
     buffers=Column("buffers", words),
-    equal_parameters=Column("parameters equal"),
+    trainings=Column("trainings", whole),
+    equal_parameters=Column(
+        "parameters equal", name="equal", text=lambda row: "bit for bit" if row.equal else "no"
+    ),
     variance_drift_mean=Column("running variances differ by", percent),
     variance_drift_max=Column("at most", percent),
     rank_accuracy=Column("test accuracy of ranks"),
@@ -91,11 +95,9 @@ def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 def replicas(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return differences between ranks after training, for each handling of batch-norm buffers."""
-    modes = study.buffers.groupby("buffers", sort=False)
-    found = modes[["variance_drift_mean", "variance_drift_max"]].max()
-    equal = modes["parameters_sha256"].nunique().eq(1).map({True: "bit for bit", False: "no"})
-    accuracies = modes["test_accuracy"].agg(lambda own: ", ".join(map(percent, own)))
-    return found.assign(equal_parameters=equal, rank_accuracy=accuracies).reset_index()
+    accuracies = study.buffers.groupby("buffers")["test_accuracy"].agg(span)
+    found = by_buffers(study.buffers)
+    return found.assign(rank_accuracy=found["buffers"].map(accuracies))
 
 
 def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
@@ -168,7 +170,7 @@ TABLES = {
             "replicas",
             "Ranks after the last epoch",
             "buffers",
-            "equal_parameters variance_drift_mean variance_drift_max rank_accuracy",
+            "trainings equal_parameters variance_drift_mean variance_drift_max rank_accuracy",
             replicas,
         )
     ],

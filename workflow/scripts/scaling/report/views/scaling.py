@@ -6,14 +6,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label
-from scaling.claims.scaling import PARTS
+from scaling.claims.scaling import PARTS, waits
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, percent, significant, words
-from scaling.figures.scaling import exchange
 from scaling.report.planning import LAB, how_many_gpus
 from scaling.report.quantities import define, whole
 from scaling.report.table import Column, View, fill, printed
-from scaling.tables.schema import StudyTables, rows_of
+from scaling.tables.epoch_parts import exchange
+from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 MESSAGES = ["exposed_share", "waiting_share"]
 CELL = "configuration gpus batch_size"
@@ -61,24 +61,28 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
     """Return the note of Table 2: how the times of the row with the most communication add up."""
-    for row in rows_of(cells.nlargest(1, "delay_seconds")):
+    undelayed = cells[cells["exchange_seconds"].notna() & cells["delay_seconds"].isna()]
+    others = ", ".join(by_configuration(undelayed))
+    other = f" (for {others}: exposed messages)" * bool(others)
+    order = ["delay_seconds", "exchange_seconds"]
+    for row in rows_of(cells.sort_values(order, ascending=False).head(1)):
+        delay = "exposed_seconds" if pd.isna(row.delay_seconds) else "delay_seconds"
         names = ("training_seconds", "computing_seconds")
-        other = "; of DataParallel, the time in which only messages run"
-        other *= bool(cells["strategy"].eq("dp").any())
         text = fill(
             "{}: {} s of training = {} s computing + {} s communication. Communication is the "
-            f"training time with the gradient exchange minus that without it{other}. Computing "
+            "training time with the gradient exchange minus that without it{}. Computing "
             "includes gaps in which the GPU waits for the processor.",
             label(row),
             *(printed(row, name, significant) for name in names),
-            printed(row, "delay_seconds", lambda delay: significant(delay, 2)),
+            printed(row, delay, lambda seconds: significant(seconds, 2)),
+            other,
         )
         if pd.notna(row.waiting_share):
             text += fill(
-                " In a trace, messages alone take {} of the epoch, and waits for the slower rank"
-                " {}. Communication also has copies into buckets, and kernels that messages slow"
-                " down, but not these waits: the slower rank is as slow without exchange.",
-                *(printed(row, name) for name in ("exposed_share", "waiting_share")),
+                " In a trace, messages alone take {} of the epoch. A remainder of {} is attributed"
+                " to waits for ranks; the profiler slows the hosts. {}",
+                *(printed(row, name) for name in MESSAGES),
+                waits(cells),
             )
         return text
     return ""
@@ -111,16 +115,20 @@ def rate(cells: pd.DataFrame) -> Markup | str:
         names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
         terms = (printed(row, name) for name in names)
         text = fill("{} · {} steps / {} s = {} GB/s, {}.", sent, *terms, label(row))
+        if pd.notna(row.utilization):
+            text += " Share: of the bandwidth of the same messages sent alone."
         if row.utilization > 1:
             text += " Above 100 %: in training, messages follow one another without a pause, or "
-            text += "all-reduces alone were slower at that moment."
+            text += "messages alone were slower at that moment."
         return text
     return ""
 
 
 def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return communication.csv with seconds of the exchange and of computing."""
-    found = exchange(study).merge(study.utilization[[*CELL_KEYS, *MESSAGES]], "left", CELL_KEYS)
+    found = exchange(study.communication)
+    for table, names in ((study.utilization, MESSAGES), (study.costs, ["message_waits"])):
+        found = found.merge(table[[*CELL_KEYS, *names]], "left", CELL_KEYS)
     found = in_grid(found, cells, "exchange_seconds")
     rest = found["training_seconds"] - found["exchange_seconds"]
     return found.assign(computing_seconds=found["compute_seconds"].fillna(rest))
@@ -134,8 +142,8 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     known = cells.dropna(subset="epoch")
     known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
-    # DataParallel's before DistributedDataParallel's.
-    known = known.sort_values(["whole", "strategy"], ascending=[True, False])
+    # The last is the one that the answer names. DataParallel's before DistributedDataParallel's.
+    known = known.sort_values(["gpus", "whole", "strategy"], ascending=[True, True, False])
     largest = known.drop_duplicates("recipe", keep="last")
     found = pd.concat([known[known["reference"].eq(True)], largest]).drop_duplicates(CELL_KEYS)
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
@@ -199,8 +207,7 @@ TABLES = {
     "Q3.2": [
         View(
             "bandwidth-by-batch",
-            "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages; "
-            "share of that of standalone all-reduces",
+            "Table 3. Bandwidth of gradients, GB/s: bytes of an epoch / seconds of its messages",
             ON,
             "bandwidth_gb_per_s link_utilization",
             lambda study, cells: in_grid(study.bandwidth, cells, "bandwidth_gb_per_s"),
@@ -241,6 +248,7 @@ TABLES = {
             f"flops_per_second_per_gpu {' '.join(PARTS)} idle_share power_capped_share"
             " money_per_epoch rank_step_seconds",
             lambda _, cells: cells[cells["status"] == "ok"],
+            note=waits,
         ),
         View(
             "kernels",
