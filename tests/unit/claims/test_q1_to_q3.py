@@ -55,7 +55,7 @@ def model(times):
 )
 def test_step_model_is_printed_where_it_fits(times, text):
     answer = model(times).text
-    other = "b\u00a0=\u00a032 slowest (12,118, GPU idle 40 %, waiting for the host)."
+    other = "is faster than b\u00a0=\u00a032 (12,118, GPU idle 40 %, waiting for the host)."
     assert answer.startswith(f"With plain {text}.") if text else other in answer
     waits = "From b\u00a0=\u00a0500 on, data wait takes 50–80 % of an epoch of plain."
     assert answer.endswith(waits)
@@ -68,6 +68,21 @@ def test_communication_is_a_share_of_training_or_named():
     ddp, dp, _ = scaling.parts(known).text.split("With ")[1:]
     assert ddp.startswith(f"plain/ddp communication takes 0.5–{share:.0f} % of the training time;")
     assert dp.startswith("plain/dp exposed messages take 0.2–0.8 %;")
+
+
+@pytest.mark.parametrize(
+    ("second", "runs", "words"),
+    [
+        (5.0, 3, "With plain, b = 512 (10,000 images/s) is faster than b = 128 (5,000)."),
+        (9.9, 3, "With plain, b = 512 (5,051 images/s) and b = 128 (5,000) do not differ"),
+        (9.9, 1, "b = 512 (5,051 images/s) was faster than b = 128 (5,000), without an interval."),
+    ],
+)
+def test_batches_are_ranked_only_beyond_noise(second, runs, words):
+    times = [(128, 10), (512, second)]
+    rows = (timing_row(1, b, s, spread=s / 50, runs=runs, unit="") for b, s in times)
+    answer = scaling.batches(StudyTables("example", study(*rows)))
+    assert words in answer.text.replace("\xa0", " ")
 
 
 @pytest.mark.parametrize(

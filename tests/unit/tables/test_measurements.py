@@ -3,12 +3,13 @@
 import math
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from examples.records import derived, epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
 from scaling.tables.measurements import costs, interconnect
-from scaling.tables.timing import provenance
+from scaling.tables.timing import break_even, provenance
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
 
@@ -111,6 +112,28 @@ def test_startup_of_runs_that_compile_is_apart():
     times = found.startup_seconds, found.startup_cold_seconds, found.cudnn_search_seconds
     assert times == (11, 50, 5)
     assert math.isnan(cost(run()).cudnn_search_seconds)
+
+
+A, B, COLD_A = ("a", False, 20.0, 1.0), ("b", False, 20.0, 1.0), ("a", True, 60.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "many", "ends"),
+    [
+        ([A, B], [("a", False, 22.4, 0.5), ("b", False, 19.0, 0.5)], (1, 5)),
+        ([A, COLD_A], [("a", False, 20.9, 0.5), ("a", True, 90.0, 0.5)], (2, 2)),
+        ([A, COLD_A], [("a", True, 61.1, 0.5)], (3, 3)),
+        ([A], [("a", True, 61.1, 0.5)], None),
+        ([A], [("a", None, 20.9, 0.5)], None),
+        ([A], [("b", False, 20.9, 0.5)], None),
+        ([A, B], [("a", False, 22.4, 0.5), ("b", False, 19.0, 1.1)], None),
+    ],
+)
+def test_break_even_compares_start_ups_that_are_alike(one, many, ends):
+    columns = ["machine", "compiled", "other_seconds", "epoch_seconds"]
+    found = break_even(*(pd.DataFrame(runs, columns=columns) for runs in (one, many)))
+    low, high = found["break_even_min"], found["break_even_max"]
+    assert (low, high) == ends if ends else math.isnan(low) and math.isnan(high)
 
 
 def test_all_reduces_have_the_bandwidths_of_nccl_tests():

@@ -29,6 +29,8 @@ LARGER = Hypothesis(
     "one machine. Supported: the larger batch is faster, the 95 % interval of the ratio is above "
     "1; refuted: slower, or the same to 1 %.",
 )
+COMPARED = {"faster": "{} is faster than {}", "": "{} was faster than {}, without an interval"}
+"""Words that compare two batch sizes, by the verdict on the ratio of their throughputs."""
 FITS = 0.05
 """Largest relative error with which the linear fit to step times (`_model`) is reported."""
 
@@ -39,7 +41,8 @@ def batches(tables: StudyTables) -> Answer:
     times = measured(tables.timing, "epoch_seconds").query("gpus == 1")
     times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
     claims, found = [], list[str]()
-    noise = Noise(tables.provenance[tables.provenance["gpus"] == 1], "training_seconds")
+    ran = tables.provenance[tables.provenance["gpus"] == 1]
+    noise = Noise(ran, "training_seconds")
     for recipe, cells in times.groupby("recipe", sort=False):
         trained = cells.dropna(subset="training_seconds")
         values = noise.times(trained)["value"]
@@ -48,7 +51,7 @@ def batches(tables: StudyTables) -> Answer:
         if len(trained) > 2 and (model := _model(trained.assign(training_seconds=values))):
             found.append(f"With {recipe} {model}.")
         elif len(cells) > 1:
-            found.append(_throughput(recipe, cells))
+            found.append(_throughput(recipe, cells, Noise(ran, "epoch_seconds")))
     found = found[:3]
     for recipe, cells in [*times[times["loading_share"] >= HALF].groupby("recipe", sort=False)][:1]:
         share = f"{span(cells['loading_share'])} of an epoch of {recipe}"
@@ -56,19 +59,23 @@ def batches(tables: StudyTables) -> Answer:
     return Answer(" ".join(found) or None, claims)
 
 
-def _throughput(recipe: object, cells: pd.DataFrame) -> str:
-    """Return a sentence on the batch sizes of highest and lowest throughput."""
+def _throughput(recipe: object, cells: pd.DataFrame, noise: Noise) -> str:
+    """Return a sentence that compares the batch sizes of highest and lowest throughput."""
     known = bool(cells["samples"].notna().all())
     values = cells["samples"] / cells["epoch_seconds"] if known else cells["epoch_seconds"]
     ordered = cells.assign(value=values).sort_values("value", ascending=not known)
     best, *_, worst = rows_of(ordered)
+    work = best.samples / worst.samples if known else 1.0
+    (verdict,) = noise.ratios(ordered.tail(1), ordered.head(1), work)["verdict"]
+    words = COMPARED.get(verdict, "{} and {} do not differ measurably")
     unit = f"{cells['unit'].iloc[0] or 'images'}/s" if known else "seconds an epoch"
     idle = f", GPU idle {fmt.percent(worst.idle_besides_share)}, waiting for the host"
-    return (
-        f"With {recipe}, {batch(best)} is fastest ({fmt.significant(best.value)} {unit}), "
-        f"{batch(worst)} slowest ({fmt.significant(worst.value)}"
-        f"{idle * bool(worst.idle_besides_share > HALF / 2)})."
+    idle *= bool(worst.idle_besides_share > HALF / 2)
+    both = words.format(
+        f"{batch(best)} ({fmt.significant(best.value)} {unit})",
+        f"{batch(worst)} ({fmt.significant(worst.value)}{idle})",
     )
+    return f"With {recipe}, {both}."
 
 
 def _model(cells: pd.DataFrame) -> str:

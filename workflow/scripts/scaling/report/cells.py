@@ -31,9 +31,8 @@ FACTS = (
 def of_study(tables: StudyTables) -> pd.DataFrame:
     """Return a row for each configuration, with columns of all tables.
 
-    `other_seconds` is the start-up time without compilation. If any configuration lacks it, the
-    column has the start-up times of first runs, which compile. `unsettled` says whether epoch times
-    still changed at the end of the runs.
+    `other_seconds` is the start-up time of runs that compiled no code or, if there are none, of
+    runs that did. `unsettled` says whether epoch times still changed at the end of the runs.
     """
     found = tables.timing
     parts = [tables.utilization, tables.speedup, tables.costs, tables.provenance]
@@ -41,8 +40,7 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
         new = part.columns.difference(found.columns)
         found = found.merge(part.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *new]], "left", CELL_KEYS)
     ran = found["status"] == "ok"
-    later, first = found["startup_seconds"], found["startup_cold_seconds"]
-    started = later if later[ran].notna().all() else first.fillna(later)
+    started = found["startup_seconds"].fillna(found["startup_cold_seconds"])
     return found.assign(
         gpu_seconds=found["gpus"] * found["epoch_seconds"],
         other_seconds=started.where(ran),

@@ -11,7 +11,7 @@ from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
-from scaling.report.planning import LAB, from_the_lab, how_many_gpus, pays_from, recommended
+from scaling.report.planning import LAB, from_the_lab, how_many_gpus, recommended
 from scaling.report.table import Figure, cell_id, fill, of_cell, printed
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
@@ -62,9 +62,9 @@ def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Mark
     if on_cpu(study.provenance):
         return CPU.format(LEARNED if len(study.sampler) and len(study.quantization) else "")
     found = [card.result for card in cards if card.result]
-    for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even").tail(1)):
-        words = "With an equal global batch {} GPUs finish first <a href=#gpus>from {} on</a>."
-        found.append(fill(words, int(row.gpus), fmt.plural(row.break_even, "epoch")))
+    for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even_min").tail(1)):
+        words = "With an equal global batch {} GPUs finish first <a href=#gpus>{}</a> ({})."
+        found.append(fill(words, int(row.gpus), _pays(row), label(row)))
     return fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
 
 
@@ -90,6 +90,13 @@ def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> 
     lines += [count] if len(cells) else []
     text = "\n".join(lines).replace("± ", "+-").translate(str.maketrans("×–−·’", "x--,'"))
     return text.encode("ascii", "replace").decode()
+
+
+def _pays(row: Any) -> str:
+    """Return from which training length on a row ends first: `from 1–38 epochs on, by machine`."""
+    apart = row.break_even_min < row.break_even_max
+    noun = "epoch" if row.break_even_max == 1 else "epochs"
+    return f"from {printed(row, 'break_even')} {noun} on{', by machine' * apart}"
 
 
 def _named(row: Any) -> Markup:
@@ -178,14 +185,14 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     """Return a card on the noise of epoch times and the smallest difference that runs reveal."""
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
-    if not found:
-        why = "No run was repeated, so no ratio has an interval. Add seeds or <code>repeats</code>."
-        return Card("sure", "How sure", fill("one run each"), Markup(why))
-    ends = list(dict.fromkeys([found[0], found[-1]]))
+    ends = list(dict.fromkeys([*found[:1], *found[-1:]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
     words = "Standard deviation of a run. {} runs each reveal differences above {}."
     shown = " and ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
+    if not found:
+        heads = [fill("epoch times: one run each")]
+        text = Markup("Their ratios have no interval. Add seeds or <code>repeats</code>.")
     if changing := cells["unsettled"].sum():
         text += fill(" {} not settled.", fmt.plural(changing, "configuration"))
     if warnings := len(study.audit):
@@ -202,11 +209,13 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     best: Any = recommended(study, cells)
     head = fill("Train {}", _named(best)) if best else Markup("")
     if hasattr(best, "target_accuracy"):
-        words = "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s the whole run."
+        words = "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s the whole run{}."
         target = printed(best, "target_accuracy", fmt.percent)
         times = (printed(best, name) for name in ("training_seconds", "run_seconds"))
         runs = printed(best, "epochs"), int(best.reached), int(best.seeds)
-        return [Card("do", "What to do", head, fill(words, target, *runs, *times))]
+        cold = fill(", {} s if it compiles", fmt.significant(best.run_cold_seconds))
+        cold *= bool(best.run_cold_seconds > 0)
+        return [Card("do", "What to do", head, fill(words, target, *runs, *times, cold))]
     chosen: Any = best or fastest(cells)
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
@@ -231,13 +240,9 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     best_of = fill(
         words, printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
     )
-    if pd.notna(length := pays_from(cells, best)):
-        start, pays = printed(best, "other_seconds", fmt.seconds), fmt.plural(length, "epoch")
-        best_of += fill(" With start-up ({}) it beats slower ones from {} on", start, pays)
-        many = how_many_gpus(study, cells).query("break_even > 1")
-        same = many["gpus"] * many["batch_size"] == best.gpus * best.batch_size
-        for row in rows_of(many[same & (many["recipe"] == best.recipe)].tail(1)):
-            best_of += fill(", {} up to {} epochs", label(row), int(row.break_even - 1))
-        best_of += Markup(".")
+    many = how_many_gpus(study, cells).dropna(subset="break_even_min")
+    same = many["gpus"] * many["batch_size"] == best.gpus * best.batch_size
+    for row in rows_of(many[same & (many["recipe"] == best.recipe)].tail(1)):
+        best_of += fill(" {} finishes first {}.", label(row), _pays(row))
     text += fill(" {}.", advice) * bool(advice)
     return [Card("do", "What to do", head, best_of + text)]

@@ -13,6 +13,8 @@ from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
 LAB = "plain"
 """Name of the recipe that trains as in the lab's handout."""
 ENDS = ("", "_low", "_high")
+STRONG = [*(f"fixed_global_batch_speedup{end}" for end in ENDS), "break_even_min", "break_even_max"]
+"""Columns that compare with one GPU at the same global batch."""
 
 
 def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
@@ -34,11 +36,7 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
 
 
 def trainings(study: StudyTables) -> pd.DataFrame:
-    """Return the time-to-accuracy trainings, with seconds and joules of an epoch.
-
-    `break_even` is the smallest number of epochs with which a training ends before the training on
-    the fewest GPUs, or NaN.
-    """
+    """Return the time-to-accuracy trainings, with seconds and joules of an epoch."""
     found = study.trained_to_accuracy
     seconds = found["training_seconds"] / found["epochs"]
     found = found.assign(
@@ -46,26 +44,11 @@ def trainings(study: StudyTables) -> pd.DataFrame:
         gpu_seconds=seconds * found["gpus"],
         epoch_joules=found["joules"] / found["epochs"],
         other_seconds=found["run_seconds"] - found["training_seconds"],
+        startup_cold_seconds=found["run_cold_seconds"] - found["training_seconds"],
         job_seconds=found["run_seconds"],
         **{f"fixed_global_batch_speedup{end}": found[f"speedup{end}"] for end in ENDS},
     ).drop(columns=["speedup", "speedup_low", "speedup_high"])
-    found = found.sort_values("gpus", kind="stable")
-    alone = next(rows_of(found), None)
-    return found.assign(break_even=[break_even(alone, row) for row in rows_of(found)])
-
-
-def break_even(one: Any, many: Any) -> float:
-    """Return the fewest epochs with which row `many` ends before row `one`, or NaN for none."""
-    saved = one.epoch_seconds - many.epoch_seconds
-    later = many.other_seconds - one.other_seconds
-    known = saved > 0 and not math.isnan(later)
-    return max(1, math.ceil(later / saved)) if known else math.nan
-
-
-def pays_from(cells: pd.DataFrame, best: Any) -> float:
-    """Return the fewest epochs with which `best` ends before all rows of longer epochs, or NaN."""
-    lengths = [break_even(row, best) for row in rows_of(cells[cells["status"] == "ok"])]
-    return max((length for length in lengths if length >= 1), default=math.nan)
+    return found.sort_values("gpus", kind="stable")
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
@@ -88,9 +71,9 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return rows that compare several GPUs with one GPU, then the rows of `trainings`.
 
     Each recipe and strategy is compared at its batch size nearest to 128 on one GPU. Rows with this
-    batch size per GPU show weak scaling. Rows with this global batch show strong scaling and have a
-    `break_even`. If more GPUs are faster for the last recipe, an extrapolated row (`guess`) has
-    twice the most GPUs, at the same efficiency and cost.
+    batch size per GPU show weak scaling. Rows with this global batch show strong scaling. If more
+    GPUs are faster for the last recipe, an extrapolated row (`guess`) has twice the most GPUs, at
+    the same efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)
@@ -101,9 +84,8 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         same = own[(own["batch_size"] == size) & own["speedup"].notna()].sort_values("gpus")
         if len(same) < 2 or same["speedup"].iloc[-1] <= 1:
             continue
-        same = same.assign(**{f"fixed_global_batch_speedup{end}": math.nan for end in ENDS})
+        same = same.assign(**dict.fromkeys(STRONG, math.nan))
         split = own[(own["gpus"] > 1) & (own["gpus"] * own["batch_size"] == size)]
-        split = split.assign(break_even=[break_even(alone, row) for row in rows_of(split)])
         known = ["other_seconds", "speedup_low", "epoch_seconds_low"]
         double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
         double[["gpus", "speedup"]] *= 2

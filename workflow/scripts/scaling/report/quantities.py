@@ -38,13 +38,18 @@ def ends(row: Any) -> str:
 
 
 def compiling(row: Any) -> str:
-    """Return "compiles" if the start-up time of a row includes compilation.
+    """Return `compiled: 95`, the seconds of start-ups with compilation; "" if no run compiled.
 
-    Otherwise, return `compiling: 95`, the seconds of a first run's start-up. If unknown, return "".
+    Return `compiled` if the start-up time of the row is of such runs.
     """
-    first = row.startup_cold_seconds
-    unless = "compiles" if first == row.other_seconds else f"compiling: {significant(first)}"
-    return "" if pd.isna(first) or pd.isna(row.other_seconds) else unless
+    cold = row.startup_cold_seconds
+    seconds = "" if cold == row.other_seconds else f": {significant(cold)}"
+    return "" if pd.isna(cold) else f"compiled{seconds}"
+
+
+def lengths(row: Any) -> str:
+    """Return the numbers of epochs from which a row ends first: `31`, or `1–38` by machine."""
+    return "–".join(dict.fromkeys(map(count, (row.break_even_min, row.break_even_max))))
 
 
 def scaled(factor: float) -> Callable[[float], str]:
@@ -96,7 +101,7 @@ define(
     efficiency=Column("efficiency", percent),
     rank_step_seconds=Column("step of a rank, ms", scaled(1e3)),
     job_seconds=Column("whole run, s", significant),
-    break_even=Column("pays from, epochs", count),
+    break_even=Column("pays from, epochs", text=lengths, name="break_even_min"),
     computing_seconds=Column("computing", significant),
     exchange_seconds=Column("communication", detail=ends, text=below),
     gpu_seconds=Column("GPU-seconds", significant),

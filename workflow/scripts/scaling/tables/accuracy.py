@@ -16,7 +16,7 @@ from scaling.registry.update_rule import Technique
 from scaling.tables import schema
 from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import Run, compiled, epochs, in_words, joules, origin
+from scaling.tables.timing import Run, break_even, compiled, epochs, in_words, joules, origin
 
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
@@ -27,7 +27,7 @@ EPOCH = 5
 AS_WELL = 0.02
 """A configuration is as accurate as its reference if the interval of the difference in accuracy
 (configuration minus reference) is above `-AS_WELL`."""
-SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "joules"]
+SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "run_cold_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SPEEDUP = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
 SAME = ["options", "status", "message", "reference", "at_edge"]
@@ -118,9 +118,17 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
 
     Values are medians and ranges over trainings. `training_seconds` is the sum of epoch times,
     corrected for machine differences (noise.py); its range is as measured. `run_seconds` leaves out
-    runs that compiled code. `speedup` is training seconds on the fewest GPUs / training seconds.
+    runs that compiled code; `run_cold_seconds` is of these runs. `speedup` and `break_even_…`
+    compare with the fewest GPUs; `speedup` is a ratio of training seconds.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
+    whole, cold = trainings["run_seconds"].astype(float), trainings["compiled"].eq(True)
+    trainings = trainings.assign(
+        run_seconds=whole.mask(cold),
+        run_cold_seconds=whole.where(cold),
+        epoch_seconds=trainings["training_seconds"] / trainings["epochs"],
+        other_seconds=whole - trainings["training_seconds"],
+    )
     groups, model = trainings.groupby("gpus"), Noise(trainings, "training_seconds")
     ends = {"": "median", "_min": "min", "_max": "max"}
     spans = [groups[SPREAD].agg(how).add_suffix(end) for end, how in ends.items()]
@@ -130,7 +138,9 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     ratios = model.ratios(table.iloc[[0] * len(table)].set_axis(table.index), table)[1:]
     table = table.join(ratios.rename(columns=SPEEDUP)).fillna(dict.fromkeys(TEXTS, ""))
     table["training_seconds"] = model.times(table)["value"]
-    return schema.frame("trained_to_accuracy", table)
+    of_gpus = [own for _, own in groups]
+    lengths = pd.DataFrame([break_even(of_gpus[0], own) for own in of_gpus])
+    return schema.frame("trained_to_accuracy", table.join(lengths))
 
 
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
@@ -145,7 +155,8 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
         "test_accuracy": test,
         "reached": record["status"] == "ok" and test >= accuracy,
         "training_seconds": trained["seconds"].sum(),
-        "run_seconds": math.nan if compiled(record) else record["run_seconds"],
+        "run_seconds": record["run_seconds"],
+        "compiled": compiled(record),
         "joules": joules(record, "warmup", "measured"),
         "recipe_options": in_words(record["training"])["recipe_options"],
     }

@@ -13,7 +13,7 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import TIMED, Run, by_cell, compiled, epochs, in_memory
+from scaling.tables.timing import TIMED, Run, break_even, by_cell, compiled, epochs, in_memory
 
 ALONE = "seconds_without_exchange"
 GB = 1e9
@@ -90,16 +90,36 @@ def costs(runs: list[Run]) -> pd.DataFrame:
 
     `drift` is the largest slowdown of epochs in a run, a fraction. `power_capped_share` is the
     fraction of measured time at the power limit (maximum over GPUs). `startup_seconds` leaves out
-    runs that compiled code. `switches` are the options that all runs enable. `message_bytes` are
-    the sizes of a step's gradient messages, if equal in all runs. `message_waits` says that traced
-    messages include waits for ranks, because a record lacks the start skew. `rank_step_seconds` is
-    the median over ranks of step times that a user's command prints (scaling_client.py). Columns
-    `step_…` are of traced steps: medians over GPUs, then over runs.
+    runs that compiled code. `break_even_…` compare with one GPU at the same global batch.
+    `switches` are the options that all runs enable. `message_bytes` are the sizes of a step's
+    gradient messages, if equal in all runs. `message_waits` says that traced messages include waits
+    for ranks, because a record lacks the start skew. `rank_step_seconds` is the median over ranks
+    of step times that a user's command prints (scaling_client.py). Columns `step_…` are of traced
+    steps: medians over GPUs, then over runs.
     """
-    return schema.arrange("costs", [cell | _costs(records) for cell, records, _ in by_cell(runs)])
+    cells = [(cell, records, _started(records)) for cell, records, _ in by_cell(runs)]
+    one = {(cell["recipe"], cell["batch_size"]): own for cell, _, own in cells if cell["gpus"] == 1}
+    rows = []
+    for cell, records, started in cells:
+        alone = one.get((cell["recipe"], cell["gpus"] * cell["batch_size"]), started)
+        rows.append(cell | _costs(records, started) | break_even(alone, started))
+    return schema.arrange("costs", rows)
 
 
-def _costs(records: list[RunRecord]) -> dict[str, Any]:
+def _started(records: list[RunRecord]) -> pd.DataFrame:
+    """Return the start-up of each run that was timed, with the columns for `break_even`."""
+    rows = [
+        {"machine": record["environment"].get("machine", ""), "compiled": compiled(record)}
+        | {"epoch_seconds": epochs([record], "measured")["seconds"].median()}
+        | (record["startup"] or {})
+        for record in records
+        if record["status"] in TIMED
+    ]
+    columns = ["machine", "compiled", "epoch_seconds", "total", "cudnn_search"]
+    return pd.DataFrame(rows, columns=columns).rename(columns={"total": "other_seconds"})
+
+
+def _costs(records: list[RunRecord], started: pd.DataFrame) -> dict[str, Any]:
     timed = [record for record in records if record["status"] in TIMED]
     applied = [own for record in records if (own := record["training"]["recipe_applied"])]
     switches = [{key for key, value in each.items() if value is True} for each in applied]
@@ -108,9 +128,7 @@ def _costs(records: list[RunRecord]) -> dict[str, Any]:
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     capacities = [size for record in records if (size := record["memory"]["capacity_bytes"])]
     drifts = [drift for record in timed if (drift := record["settling"]["drift"]) is not None]
-    started = [(record["startup"] or {}) | {"cold": compiled(record)} for record in timed]
-    starts = pd.DataFrame(started, columns=["cold", "total", "cudnn_search"], dtype=float)
-    total = starts.groupby("cold")["total"].median()
+    startup, cold = started["other_seconds"].astype(float), started["compiled"].eq(True)
     shares = [share for record in records if (share := record["communication"]["sent_share"])]
     ranks = pd.DataFrame([record["training"].get("step_seconds", []) for record in timed]).median()
     readings = [one for record in records for one in record["communication"]["readings"]]
@@ -126,9 +144,9 @@ def _costs(records: list[RunRecord]) -> dict[str, Any]:
         "rank_step_seconds": ranks.median(),
         "rank_step_seconds_min": ranks.min(),
         "rank_step_seconds_max": ranks.max(),
-        "startup_seconds": total.get(0),
-        "startup_cold_seconds": total.get(1),
-        "cudnn_search_seconds": starts["cudnn_search"].median(),
+        "startup_seconds": startup[~cold].median(),
+        "startup_cold_seconds": startup[cold].median(),
+        "cudnn_search_seconds": started["cudnn_search"].astype(float).median(),
         "switches": ", ".join(sorted(set.intersection(*switches))) if switches else None,
         "engine": records[0]["training"]["engine"] if records else None,
         "sent_share": min(shares, default=None),

@@ -28,8 +28,8 @@ COLUMNS: dict[str, dict[str, str]] = {
             peak_memory_bytes memory_capacity_bytes drift settled:truth joules_per_image
             money_per_epoch engine:text switches:text sent_share message_bytes:text
             message_waits:truth startup_seconds startup_cold_seconds cudnn_search_seconds
-            joules_per_image_low joules_per_image_high rank_step_seconds:range step_seconds
-            step_busy_seconds step_compute_seconds""",
+            break_even_min break_even_max joules_per_image_low joules_per_image_high
+            rank_step_seconds:range step_seconds step_busy_seconds step_compute_seconds""",
         "{study}/provenance": f"""{_CELL} seed status:text model:text training:text
             recipe_options:text hosts:text device_names:text slurm_gpus:text device:text cpu:text
             python:text torch:text cuda:text nccl:text driver:text slurm_job_id:text commit:text
@@ -67,7 +67,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "full_trainings": {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
-            test_accuracy:range training_seconds:range run_seconds:range joules:range
+            test_accuracy:range training_seconds:range run_seconds:range run_cold_seconds
+            joules:range break_even_min break_even_max
             speedup:interval verdict:text scope:text note:text recipe_options:text""",
     },
     "synchronization": {

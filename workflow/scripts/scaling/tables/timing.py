@@ -56,9 +56,27 @@ def epochs(records: Iterable[RunRecord], *roles: Role) -> pd.DataFrame:
     return table.astype(types).groupby(["run", "epoch"]).agg(_OVER_RANKS)
 
 
-def compiled(record: RunRecord) -> bool:
-    """Return whether a run compiled code that was not in the cache."""
-    return bool((record["training"].get("compiled_graphs") or {}).get("made"))
+def compiled(record: RunRecord) -> bool | None:
+    """Return whether a run compiled code that was not in the cache; None if it is not recorded."""
+    graphs = record["training"].get("compiled_graphs")
+    return bool(graphs["made"]) if graphs else None
+
+
+def break_even(one: pd.DataFrame, many: pd.DataFrame) -> dict[str, float]:
+    """Return from how many epochs on the runs `many` end before the runs `one`: range of machines.
+
+    A run takes `other_seconds`, such as start-up, and `epoch_seconds` for each epoch. Only runs of
+    one machine are compared that all compiled no code or, if there are none, that all compiled
+    some. The range is NaN without such runs, or if `many` never end first on one of the machines.
+    """
+    keys, names = ["compiled", "machine"], ["other_seconds", "epoch_seconds"]
+    medians = (runs.dropna(subset=keys).groupby(keys)[names].median() for runs in (one, many))
+    first, other = medians
+    pairs = (other - first).dropna().reset_index()
+    pairs = pairs[pairs["compiled"] == pairs["compiled"].min()]
+    lengths = np.ceil(-pairs["other_seconds"] / pairs["epoch_seconds"]).clip(1)
+    lengths = lengths.where(pairs["epoch_seconds"] < 0)
+    return {f"break_even_{end}": getattr(lengths, end)(skipna=False) for end in ("min", "max")}
 
 
 def joules(record: RunRecord, *roles: Role) -> float:

@@ -91,9 +91,11 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
 RULES = {
     "speedup": "Speedup: weak scaling (same b).",
     "fixed_global_batch_speedup": "Strong speedup: same global batch.",
-    "break_even": "“Pays from”: the shortest training that these GPUs finish before one GPU with "
-    "the same global batch, start-up included.",
-    "startup_cold_seconds": "“Compiles”: the start-up of a recipe’s first run on a machine.",
+    "break_even_min": "“Pays from”: the shortest training that these GPUs finish before one GPU "
+    "with the same global batch, start-up included (range over machines, as runs found more or "
+    "less of their code compiled).",
+    "other_seconds": "Start-up is of runs that compiled no code, as far as recorded; “compiled”: "
+    "of runs that compiled some.",
     "run_seconds": "In a training to an accuracy, start-up is the whole run minus its epochs.",
     "guess": "Extrapolated rows have twice the measured GPUs at the same efficiency and cost.",
 }
