@@ -50,7 +50,7 @@ MODEL = "resnet18-cifar,11173962"
 BIG = "clean,ddp,resnet18-cifar,11173962,1,{},ok,16.000,15.800,1,,,,5,15.9,16.1\n"
 REMARKS = [
     (WITHOUT_512, {}, {"unchecked": [*NO_512] * 2}),
-    (CLEAN.replace(MODEL, "net,"), {}, {"unchecked": CELLS}),
+    (CLEAN.replace(MODEL, "net,"), {}, {"bytes_unknown": CELLS}),
     (CLEAN + BIG.format(12_500), {}, {"missing_cell": [(2, 12_500), (4, 12_500)]}),
     # 2 · 30,000 is more than 50,000 images.
     (CLEAN + BIG.format(30_000), {}, {"missing_cell": None}),
@@ -62,6 +62,13 @@ def test_what_is_right_or_open_is_a_remark(tmp_path, text, values, remarks):
     judged = study(tmp_path, edited(values, text))
     given = causes_of(judged, "remark")
     assert {name: given.get(name) for name in remarks} == remarks and causes_of(judged) == {}
+
+
+def test_a_fraction_below_percent_is_a_remark(tmp_path):
+    text = WITH.format("efficiency (%)", 1, 1, 1, "0.74", "0.94", "0.98")
+    (tmp_path / "t.csv").write_text(text)
+    judged = judge(read_folder(tmp_path / "t.csv")[0], TRAIN_IMAGES)
+    assert len(causes_of(judged.findings, "remark")["fraction_of_percent"]) == 6
 
 
 def test_a_range_excuses_only_where_it_is_one(tmp_path):
@@ -140,6 +147,14 @@ PUBLISHED = {
     "communication cut off": (
         WITH.format(PARTS, *["98.5,0", "71.3,0", "64.3,0"] * 2),
         {"not_divided", "unexplained"},
+    ),
+    "N T(N) / T(1) as efficiency": (
+        WITH.format("efficiency (%)", 100, 100, 100, "136.0", "106.9", "101.7"),
+        {"inverted"},
+    ),
+    "speedup without T(1,b)": (
+        "gpus,batch,time (s),speedup\n2,128,11.26,1.00\n4,128,6.02,1.87\n8,128,3.31,3.40\n",
+        set(),
     ),
     "digits exchanged": (TIMED.replace("1.97", "1.79"), {"unexplained"}),
 }

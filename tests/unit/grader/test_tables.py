@@ -33,6 +33,11 @@ FORMS = [
     .replace("1.6", "1.600").replace(",", "\t").replace(".", ","),
     # A sentence with commas above it, and no comma that cannot separate thousands.
     "On 2, then 1\n\n" + LONG.replace(",", ";").replace("1.6", "1,600").replace(".0", ",000"),
+    # Quoted decimal commas below a line with separators, and a number with a point.
+    "# 3 runs, 11.2M parameters, sgd, by a team, 2026\n"
+    + LONG.replace("16.0,1\n", '"16,000","1,000"\n')
+    .replace("8.0,1\n", '"8,000","1,000"\n').replace("10.0,1.6", '"10,000","1,600"'),
+    LONG.replace("16.0", "16").replace(",", ";").replace(".", ",").replace("Time", "Time v1.2"),
     "|" + LONG.replace(",", " | ").replace("OOM", "out of memory").replace("\n", "|\n|") + "|",
     LONG.replace("1,128", ",128").replace("2,128", ",128"),
     LONG.replace("16.0", "16000").replace("8.0,", "8000,").replace("(s)", "[ms]")
@@ -160,6 +165,11 @@ def test_what_one_table_states_holds_for_the_whole_file(tmp_path):
     assert study.parameters == pytest.approx((11_165_000, 11_175_000))
     (study,) = read(tmp_path, "ResNet-18, 11,173,962 parameters\n\n" + LONG)
     assert study.parameters == (11_173_962,) * 2
+    for words in ("11,17M", "11.17 million"):
+        (study,) = read(tmp_path, f"{words} parameters\n\n" + LONG.replace(",", ";"))
+        assert study.parameters == pytest.approx((11_165_000, 11_175_000))
+    strong = LONG.replace("Batch", "Global batch") + "\n" + LONG
+    assert [one.global_batch for one in read(tmp_path, strong)] == [True, False]
     both = "\n".join(f"{name}\n{LONG}" for name in ("DataParallel", "DistributedDataParallel"))
     assert read(tmp_path, both)[0].strategies == ["ddp", "dp"]
 
@@ -172,6 +182,9 @@ def test_each_sheet_of_a_workbook_is_a_table(tmp_path):
     (study,) = read_folder(tmp_path / "book.xlsx")
     assert study.strategies == ["ddp", "dp"]
     assert values(study.rows["epoch"]) == [16.25, 10.5] * 2
+    texts = {"Time (s)": ["16,250", "10,500"], "Speedup": ["1,000", "#DIV/0!"]}
+    frame.assign(**texts).to_excel(tmp_path / "comma.xlsx", index=False)
+    assert values(read_folder(tmp_path / "comma.xlsx")[0].rows["epoch"]) == [16.25, 10.5]
     (tmp_path / "no.xlsx").write_bytes(b"PK no")
     with pytest.raises(UserError, match=r"no\.xlsx cannot be read as a workbook"):
         read_folder(tmp_path / "no.xlsx")

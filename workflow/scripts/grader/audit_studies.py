@@ -97,7 +97,7 @@ class Judged:
         if not (parameters := self.study.parameters):
             return f"{self.study.model}, parameters not stated"
         gradients = f"so {fmt.data(parameters[1] * 4)} of float32 gradients"
-        return f"{self.study.model}, {parameters[1]:,.0f} parameters, {gradients}"
+        return f"{self.study.model}, {sum(parameters) / 2:,.0f} parameters, {gradients}"
 
     @property
     def lines(self) -> list[str]:

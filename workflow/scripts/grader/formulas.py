@@ -141,6 +141,7 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
     numbers = {
         **{"N": n, "b": b, "one": 1.0, "images": images, "single_steps": np.ceil(images / b)},
         **{"steps": np.ceil(images / (n * b)), "full_steps": images // (n * b)},
+        "fraction": np.where(table["percent"].notna(), np.nan, 1.0),
         "least_seconds": fastest if of_lab and timed else np.nan,
         "sent": 2 * (n - 1) / n,
         "copied": 2.0 if strategy == "dp" else np.nan,

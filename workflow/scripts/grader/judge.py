@@ -131,7 +131,10 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
         wrong, near = left | one.explained, left & one.printed.near(one.right)
         blank = cells.names["T"].known & cells.several & ~there & there.any()
         places = {"nearly": near, "unexplained": left & ~near, "open": one.opened & ~one.explained}
-        places |= {"blank_figure": blank, "unchecked": one.open} | one.remarks
+        no_bytes = (name == "bandwidth") & ~cells.names["K"].known
+        unknown = {"unchecked": one.open & ~no_bytes, "bytes_unknown": one.open & no_bytes}
+        places |= {x: place & ~one.explained for x, place in unknown.items()}
+        places |= {"blank_figure": blank} | one.remarks
         about = (one.printed, one.right, name)
         judgement.findings += causes[name]
         judgement.findings += [Finding(x, cells, place, *about) for x, place in places.items()]
@@ -261,7 +264,9 @@ def _readings(
     """
     every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
     texts = [text for text, _ in formulas(one.quantity)] if suspects.any() else []
-    for (cause, parts, rule, *changes), text in product(SLIPS, texts):
+    there = ((cells.names["T1"].known | cells.names["W1"].known) & suspects).any()
+    slips = [slip for slip in SLIPS if there or slip[0] != "baseline"]
+    for (cause, parts, rule, *changes), text in product(slips, texts):
         names = set(re.findall(r"[A-Za-z]\w*", text))
         for part, change in product({*parts.split()} & {one.quantity, "any", *names}, changes):
             whole = part in (one.quantity, "any")

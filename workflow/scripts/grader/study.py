@@ -19,12 +19,12 @@ CIFAR10_TRAIN_IMAGES = 50_000
 MOST_STUDIES = 100
 FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth"]
 VALUES = ["epoch", "training", "loading", "least", "most", "rate", "bytes", "iterations"]
-VALUES += ["elsewhere", *FIGURES]
+VALUES += ["elsewhere", "percent", *FIGURES]
 FORMULAS = read_config(Path(__file__).with_name("formulas.yaml"))
 TITLES = {name: title for name, (title, *_) in FORMULAS["quantities"].items()}
 QUESTIONS = {name: question for name, (_, question, *_) in FORMULAS["quantities"].items()}
 CELL = ["strategy", "gpus", "batch_size"]
-GROUPS = ["study", "hardware", "model", "recipe"]
+GROUPS = ["study", "hardware", "model", "recipe", "global"]
 """Rows that differ in one of these columns belong to different studies."""
 
 
@@ -68,7 +68,7 @@ def read_file(path: Path) -> list[Study]:
     """Return the studies of a file, one for each combination of the columns `GROUPS`."""
     file = read(path)
     _complete(file)
-    columns = [*GROUPS, "gpus", "batch_size", "epoch", "parameters", "global"]
+    columns = [*GROUPS, "gpus", "batch_size", "epoch", "parameters"]
     frame = pd.DataFrame(file.records, columns=columns, dtype=object)
     groups = frame.groupby(GROUPS, sort=False)
     if len(groups) > MOST_STUDIES:
@@ -91,7 +91,7 @@ def read_file(path: Path) -> list[Study]:
                 file.notes,
                 of["model"] or "not stated",
                 _range(max(group["parameters"])),
-                global_batch=all(group["global"]),
+                global_batch=bool(of["global"]),
                 batch_stated=any(re.search("per|/|local", one.text) for one in heads if one.batch),
             )
         )
@@ -106,16 +106,19 @@ def _complete(file: Tables) -> None:
         text = (strategy or one["strategy"]).strip().lower()
         short = re.sub(r"\(.*\)|pytorch|torch|nn\.|\s", "", text)
         one |= {"strategy": named("strategies", short) or text, "recipe": recipe}
-        one["global"] = "batch_size" not in one
+        one["global"] = "" if "batch_size" in one else "global-batch"
         if one["global"]:
             one["batch_size"] = max(1, round(one["global_batch"] / one["gpus"]))
     # The comma may have been a separator of fields.
-    size = r"((?:\d{1,3}(?:[ ,]\d{3})+|[\d.]*\d) ?[kKM]?) (?:million )?(?:trainable )?param"
-    words = re.search(size, file.text)
+    size = r"(?<![\d.,])((?:\d{1,3}(?:[ ,]\d{3})+|\d+(?:[.,]\d+)?) ?[kKM]?)"
+    words = re.search(rf"{size} (?:million )?(?:trainable )?param", file.text)
     stated = {"strategy": named("strategies", file.text.lower(), within=True)}
     stated["parameters"] = re.sub(r" (?=\d)", ",", words[1]) if words else ""
+    stated["parameters"] = re.sub(
+        r"^(\d+),(?=\d+ ?[kKM]?$)(?!\d{3}$)", r"\1.", stated["parameters"]
+    )
     # What is stated once holds for the whole file.
-    for name in (*GROUPS, "strategy", "parameters"):
+    for name in (*GROUPS[:-1], "strategy", "parameters"):
         values = {str(one.get(name) or "") for one in file.records} - {""}
         only = min(values or {stated.get(name, "")}) if len(values) < 2 else ""
         for one in file.records:
@@ -126,8 +129,9 @@ def _range(text: str) -> tuple[float, float] | None:
     """Return the lowest and highest number that round to the printed number `text`, or None."""
     if not (shown := figure(text, head("parameters"))):
         return None
-    around = shown.unit / 2 if shown.unit > 1 else 0.0
-    return shown.value - around, shown.value + around
+    scale = 1e6 if shown.value < 1000 else 1.0  # `11.17` in millions
+    around = shown.unit * scale / 2 if shown.unit * scale > 1 else 0.0
+    return shown.value * scale - around, shown.value * scale + around
 
 
 def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -24,6 +24,11 @@ ABOUT = IDENTITY | {"line", "epochs"}
 JUDGED_BY = {"epoch", "training", "rate", "communication"}
 """Quantities from which others can be computed. A file needs at least one of these columns."""
 IN_WORDS = re.compile(r",? (\d+) GPUs?$")
+ONE_COMMA = re.compile(r"(?<![\d.,])\d+(?:\.\d{3})*,\d+(?![.,]?\d)")
+POINT = re.compile(
+    r"(?<![\d.,])(?!(?:[1-9]\d{0,2}\.\d{3}|\d+(?:\.\d{3})*,\d+)(?![.,]?\d))\d[\d,]*\.\d"
+)
+"""Numbers with one comma, and numbers whose point cannot be one of thousands."""
 Record = dict[str, Any]
 """A configuration: its `line`, its identity (texts and numbers) and its values (`Figure`)."""
 Row = tuple[int, list[str]]
@@ -44,48 +49,91 @@ def read(path: Path) -> Tables:
     """Return the tables of a file; UserError if none can be read."""
     files.regular(path, MOST_BYTES, within=path.parent)
     tables, caption, above, header = Tables(), "", "", (0, list[str]())
-    rows = _sheets(path) if path.suffix.lower() == ".xlsx" else _lines(path)
+    separator, rows = ("", _sheets(path)) if path.suffix.lower() == ".xlsx" else _lines(path)
+    found = list[tuple[int, str, str, list[Head], list[Row]]]()
     for is_table, group in groupby(rows, key=lambda row: sum(map(bool, row[1])) > 1):
         lines = list(group)
-        if not is_table or len(lines) == 1:
-            for caption in filter(None, (" ".join(fields).strip() for _, fields in lines)):
-                tables.text += f"{caption}\n"
-                above = named("strategies", caption.lower(), within=True) or above
-            continue
-        if count(lines[0][1][0]) and len(lines[0][1]) == len(header[1]):
-            lines = [header, *lines]  # The table goes on below an empty line.
+        titles = _titles(lines) if is_table and len(lines) > 1 else len(lines)
+        for caption in filter(None, (" ".join(fields).strip() for _, fields in lines[:titles])):
+            tables.text += f"{caption}\n"
+            above = named("strategies", caption.lower(), within=True) or above
+        if lines := lines[titles:]:
+            if count(lines[0][1][0]) and len(lines[0][1]) == len(header[1]):
+                lines = [header, *lines]  # The table goes on below an empty line.
+            found.append((lines[0][0], caption, above, *_heads(lines)))
+            caption, header = "", lines[0]
+    _write_points([(heads, rows) for *_, heads, rows in found], separator == ";")
+    for line, *about in found:
         try:
-            _add(tables, caption, lines, above)
+            _add(tables, *about)
         except UserError as error:
-            tables.notes.append(f"line {lines[0][0]}: {error}")
-        caption, header = "", lines[0]
+            tables.notes.append(f"line {line}: {error}")
+    for one in tables.records if not separator else ():
+        one.pop("percent", None)  # A workbook may show its 0.86 as 86 %.
     if not any(one["status"] or one.keys() & JUDGED_BY for one in tables.records):
         why = "; ".join(tables.notes[:3]) or "there is no table of times"
         raise UserError(f"{path}: {why}; {TEMPLATE}")
     return tables
 
 
-def _lines(path: Path) -> Iterator[Row]:
-    """Yield each line of a text file as fields: Markdown, or CSV with any separator."""
+def _titles(lines: list[Row]) -> int:
+    """Return how many lines are a title with separators in it, above the headers of a table."""
+    for number, ((_, title), (_, below)) in enumerate(pairwise(lines)):
+        names, others = ({head(text).field for text in line} for line in (below, title))
+        whole = all(below) and "gpus" in names and names & {"batch_size", "global_batch"}
+        comment = re.match(r"#\s", title[0]) and (whole or len(title) != len(below))
+        if any(map(_is_value, below)) or not (comment or (whole and others <= {"", *IDENTITY})):
+            return number
+    return 0
+
+
+def _lines(path: Path) -> tuple[str, Iterator[Row]]:
+    """Return the separator of a text file, and its lines as fields: Markdown, or CSV."""
     lines = re.sub(r'(?i)^"?sep=."?$', "", _decoded(path), flags=re.MULTILINE).splitlines()
     markdown = path.suffix == ".md" or any(line.lstrip().startswith("|") for line in lines)
     separator = "|" if markdown else max("\t;,", key=lambda one: sum(one in x for x in lines))
-    table = "\n".join(line for line in lines if separator in line)
-    decimal = re.search(r"\d,\d" if separator == ";" else r"\b0,\d|\d,(?!\d{3}(?!\d))\d", table)
-    if separator != "," and decimal and not re.search(r"\d\.\d", table):
-        comma = re.compile(r"(?<=\d),(?=\d)")
-        lines = [comma.sub(".", line) if separator in line else line for line in lines]
-    if markdown:
-        for number, line in enumerate(lines, 1):
-            if not ("|" in line and re.fullmatch(r"[|:+=\s-]*-[|:+=\s-]*", line)):
-                yield number, [x.strip() for x in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
-        return
+    return separator, _markdown(lines) if markdown else _csv(path, lines, separator)
+
+
+def _markdown(lines: list[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        if not ("|" in line and re.fullmatch(r"[|:+=\s-]*-[|:+=\s-]*", line)):
+            yield number, [x.strip() for x in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
+def _csv(path: Path, lines: list[str], separator: str) -> Iterator[Row]:
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
     try:
         for row in reader:
             yield reader.line_num, [one.strip() for one in row]
     except csv.Error as error:
         raise UserError(f"{path} is no CSV ({error}); close its quotes") from error
+
+
+def _write_points(tables: list[tuple[list[Head], list[Row]]], semicolons: bool) -> None:
+    """Write decimal points for decimal commas. Columns that have decimal points stay.
+
+    A comma is decimal if other than three digits follow it, or in a speedup. One such comma
+    decides for all columns, as do separators `;` if no column has decimal points.
+    """
+    columns = list[tuple[str, list[Row], int, bool, bool]]()
+    for heads, rows in tables:
+        for j, one in enumerate(heads):
+            text = " ".join(cells[j] for _, cells in rows)
+            few = one.field in ("speedup", "efficiency")
+            commas = ONE_COMMA.findall(text)
+            sure = any(few or not re.fullmatch(r"[1-9]\d{0,2},\d{3}", x) for x in commas)
+            if one.field not in {"", *IDENTITY} - {"parameters"} or one.batch or one.gpus:
+                columns.append((one.field, rows, j, sure, bool(POINT.search(text))))
+    decided = any(sure for *_, sure, _ in columns)
+    if decided or (semicolons and not any(points for *_, points in columns)):
+        for name, rows, j, sure, points in columns:
+            for _, cells in rows if sure or not points else ():
+                if decided and not points and name in ("rate", "tokens", "parameters"):
+                    cells[j] = re.sub(r"\.(?=\d{3})", "", cells[j])
+                cells[j] = ONE_COMMA.sub(
+                    lambda x: x[0].replace(".", "").replace(",", "."), cells[j]
+                )
 
 
 def _decoded(path: Path) -> str:
@@ -142,9 +190,8 @@ def _fields(heads: list[Head]) -> set[str]:
     return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
 
 
-def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
+def _add(tables: Tables, caption: str, above: str, heads: list[Head], rows: list[Row]) -> None:
     """Add the records of a table; UserError if it lacks GPUs, batch sizes or values."""
-    heads, rows = _heads(lines)
     names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)
     # A configuration may have them: `plain/ddp, 2 GPUs`.
     if "gpus" not in _fields(heads) and not (rows and IN_WORDS.search(rows[0][1][0])):
@@ -154,7 +201,7 @@ def _add(tables: Tables, caption: str, lines: list[Row], above: str) -> None:
     columns, twice = _single(_quantities(heads, head(caption)), rows)
     if not columns:
         raise UserError(twice or f"nothing says what the figures of {names} are")
-    tables.notes += [f"line {lines[0][0]}: {twice}"] * bool(twice)
+    tables.notes += [twice] * bool(twice)
     tables.heads += heads
     others = [(j, one) for j, one in enumerate(heads) if j not in columns]
     skipped = [
@@ -221,7 +268,7 @@ def _single(columns: dict[int, Head], rows: list[Row]) -> tuple[dict[int, Head],
         for other in others:
             pairs = [[figure(plain(x[j]), columns[j]) for j in (best, other)] for _, x in rows]
             if any(
-                x != y and not (x and y and 2 * abs(x[0] - y[0]) <= x[1] + y[1]) for x, y in pairs
+                x != y and not (x and y and 2 * abs(x[0] - y[0]) < x[1] + y[1]) for x, y in pairs
             ):
                 unclear.append(f"`{columns[best].text}` and `{columns[other].text}`")
                 break
@@ -240,10 +287,12 @@ def _records(about: Record, cells: list[tuple[Head, str]]) -> list[Record]:
         value = figure(text, one)
         if value and (one.field not in POSITIVE or 1e-7 < value.value < 1e12):
             record[one.field] = value
+            record |= {"percent": value} if re.search("%|percent", one.words) else {}
         elif status := named("statuses", text.lower()):
             record["status"] = status
         elif value or not re.fullmatch(WORDS["missing"], text.lower()):
-            reason = f"{text!r} is no {one.field} that can be read"
+            readable = "above 0" if value and value.value <= 0 else "that can be read"
+            reason = f"{text!r} is no {one.field} {readable}"
             raise UserError(f", column {one.text}: {reason}")
     for record in records.values():
         for name in KEYS.keys() & record.keys():
