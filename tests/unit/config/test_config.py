@@ -6,14 +6,19 @@ from examples.configurations import changed, shipped
 from scaling.config import config, stored
 from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
+from scaling.core.grid import of
 
 
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
-        ("recipes.mine", {"loader_workers": 2}, "recipes.mine needs an engine (command, eager, "),
-        ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: command"),
+        (
+            "recipes.mine",
+            {"loader_workers": 2},
+            "recipes.mine needs either an engine (eager, resident), ",
+        ),
+        ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: eager"),
         (
             "recipes",
             {"plain": {"base": "b"}, "b": {"base": "plain"}},
@@ -40,6 +45,14 @@ from scaling.core.errors import UserError
         ("recipes.mine", {"command": "python train.py {batch_size}"}, "takes no {gpus}"),
         ("recipes.mine", {"command": "python {gpus} {gpu}"}, "it should have no {gpu}"),
         ("recipes.mine", {"command": "python 'train.py {gpus}"}, "No closing quotation"),
+        ("recipes.mine", {"engine": "command", "command": "x {batch_size}"}, "takes no {gpus}"),
+        ("recipes.mine", {"command": "x {gpus} {folder:d}"}, "it should have no {folder:d}"),
+        ("recipes.mine", {"command": "cd a && x {gpus}"}, "so && has no meaning: write bash -c "),
+        ("recipes.mine", {"command": "x {gpus} >log"}, "so >log has no meaning"),
+        ("recipes.mine", {"command": "~/x.sh {gpus}"}, "so ~/x.sh has no meaning"),
+        ("recipes.mine", {"command": "A=1 x {gpus}"}, "it should begin with a program; env NAME="),
+        ("recipes.mine", {"command": ""}, "it should begin with a program"),
+        ("grid.strategies", ["ddp", "own"], "is 'own': it should be one of ddp, dp, fsdp, zero1"),
         ("quantization.variants", [{"name": "float32"}], "has float32 (allowed: other names"),
     ],
 )
@@ -74,6 +87,28 @@ def test_check_that_yaml_reads_as_false_is_off():
 def test_command_of_one_gpu_needs_no_number_of_them():
     mine = ("recipes.mine", {"command": "python train.py {batch_size}"})
     config.check(changed(mine, ("grid.recipes", ["mine"]), ("grid.gpus", [1])))
+    with pytest.raises(
+        UserError, match=r"mine is a command that no key names: add it to grid\.rec"
+    ):
+        config.check(changed(mine))
+
+
+def test_engine_command_is_not_run_once_per_strategy():
+    """The first recipe is written as in a stored configuration; the second one has a base."""
+    own = {"engine": "command", "command": "x {gpus} {batch_size}", "strategies": ["own"]}
+    recipes = {"mine": own, "other": {"base": "mine", "strategies": ["ddp"]}}
+    grid = ("grid.strategies", ["ddp", "fsdp"]), ("grid.recipes", ["mine", "other"])
+    made = config.check(changed(("recipes", recipes), ("parts", ["scaling"]), *grid))
+    cells = {(cell.recipe, cell.strategy) for cell in of(made) if cell.gpus > 1}
+    assert cells == {("mine", "own"), ("other", "own")}
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "/etc/passwd", "/tmp"])
+def test_missing_program_is_refused(program):
+    mine = {"command": f"{program} {{gpus}}"}, {"command": "{folder}/x python {gpus}"}
+    config.check_programs({"recipes": {"mine": mine[1], "plain": {}}})
+    with pytest.raises(UserError, match=rf"recipes\.mine\.command starts {program}, which is no "):
+        config.check_programs({"recipes": {"mine": mine[0]}})
 
 
 def test_large_batches_overlay_is_valid():

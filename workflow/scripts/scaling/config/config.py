@@ -1,38 +1,37 @@
 """Check a configuration before any job starts."""
 
 import os
+import shlex
+import shutil
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, create_model
+from pydantic import create_model
 
 from scaling.config import devices
 from scaling.config.keys import Configuration
 from scaling.config.scheme import STAGES
-from scaling.core.grid import SINGLE
 from scaling.core.section import Section, Some, refuse
 from scaling.registry import registry
-from scaling.registry.engine import ENGINES, places
+from scaling.registry.engine import COMMAND, ENGINES, places
 from scaling.registry.entries import DATASETS
-from scaling.registry.strategy import STRATEGIES
+from scaling.registry.strategy import Choice
 from scaling.registry.update_rule import Technique, UpdateRule, uneven
 
 IMAGES = {"cifar10": 50_000, "digits": 1_500}
 """Number of training images of built-in datasets, used before the dataset is prepared."""
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 OWN = "own"
-"""Name of the strategy of a recipe that is a user's own command."""
-IMPLIED = {OWN: "recipes that are commands have it", SINGLE: "one GPU has no strategy"}
-"""Strategies that `grid.strategies` must not contain, and the reasons."""
+"""Source of the data of a user's own command."""
 
 
 class Recipe(Section):
     engine: str
     """Training program: `eager` (PyTorch's standard parts, as in the lab), `resident` (images on
     the GPU, compiled steps, CUDA graphs), or your plug-in (docs/extending.md)."""
-    strategies: Some[Annotated[str, AfterValidator(STRATEGIES.is_name)]] | None = None
+    strategies: Some[Choice] | None = None
     """Entries of `grid.strategies` to measure this recipe with, such as `[ddp]`. Null: all."""
 
 
@@ -59,7 +58,14 @@ def requested(config: dict[str, Any]) -> Configuration:
         requests.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
     for tried in known.convergence.recipes if "accuracy" in known.parts else ():
         requests.setdefault(tried.recipe, "convergence.recipes")
+    commands = [name for name, options in known.recipes.items() if "command" in options]
     known.recipes = resolved(known.recipes, requests)
+    if (
+        commands
+        and "scaling" in known.parts
+        and not any("command" in options for options in known.recipes.values())
+    ):
+        refuse([f"recipes.{commands[0]} is a command that no key names: add it to grid.recipes"])
     if not {"scaling", "proofs"} & {*known.parts}:
         trains = "time_to_accuracy" in known.parts
         known.grid.gpus = known.time_to_accuracy.gpus if trains else [1]
@@ -104,6 +110,17 @@ def check_images(config: dict[str, Any], manifest: dict[str, Any]) -> None:
     )
 
 
+def check_programs(config: dict[str, Any]) -> None:
+    """Raise UserError for each command that starts a program which this machine does not have."""
+    refuse(
+        f"recipes.{name}.command starts {first}, which is no program here (allowed: a path, after "
+        "chmod +x)"
+        for name, own in config["recipes"].items()
+        for first in shlex.split(own.get("command", ""))[:1]
+        if "{" not in first and shutil.which(first) is None
+    )
+
+
 def _parts(config: Configuration) -> Iterator[str]:
     """Yield an error text if `parts` has `accuracy` or `int8` and another key forbids it."""
     model, side = config.model.name, config.dataset.image_size
@@ -121,9 +138,6 @@ def _names(config: Configuration) -> Iterator[str]:
     for path in config.plugins:
         if not hasattr(registry.loaded(Path(path)), "ENTRY"):
             yield f"plugins has {path}, which has no ENTRY (docs/extending.md has examples)"
-    for name, why in IMPLIED.items():
-        if name in config.grid.strategies:
-            yield f"grid.strategies has {name} (allowed: leave it out, {why})"
     if config.dataset.source == OWN and _needs_images(config):
         yield "dataset.source is own (allowed: where nothing but recipes of commands is trained)"
 
@@ -139,7 +153,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
             yield f"recipes.{name}.zero_gamma is true for {model} (allowed: for {LAB_MODEL})"
     for name in grid.recipes if in_grid else ():
         limits = used[name]["strategies"] or grid.strategies
-        if limits == [OWN]:
+        if "command" in used[name]:
             taken = places(used[name]["command"])
             for key, several, ways in (
                 ("gpus", max(grid.gpus) > 1, {"gpus", "gpus_per_node"}),
@@ -252,7 +266,8 @@ def resolved(
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the options of a recipe and of its bases; raise ValueError for a mistake."""
     whole: dict[str, Any] = {}
-    others, engines = list(recipes), ENGINES.names()
+    others = list(recipes)
+    engines = [engine for engine in ENGINES.names() if engine != COMMAND.name]
     while "engine" not in whole:
         if name not in others:
             there = ", ".join(others) or "none"
@@ -260,11 +275,14 @@ def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) ->
         others.remove(name)
         values, place = dict(recipes[name]), f"recipes.{name}"
         if "command" in values and values.keys().isdisjoint(("engine", "base")):
-            values |= {"engine": "command", "strategies": [OWN]}
+            values["engine"] = COMMAND.name
         if ("engine" in values) == ("base" in values):
-            raise ValueError(f"{place} needs an engine ({', '.join(engines)}) or else a base")
+            ways = f"an engine ({', '.join(engines)}), a base, or a command"
+            raise ValueError(f"{place} needs either {ways}")
         whole = values | whole
         name, key = whole.pop("base", None), f"{place}.base"
-    if whole["engine"] not in engines:
+    if whole["engine"] == COMMAND.name:
+        whole.pop("strategies", None)  # `grid.of` gives it its own.
+    elif whole["engine"] not in engines:
         raise ValueError(f"{place}.engine is {whole['engine']!r} (allowed: {', '.join(engines)})")
     return whole

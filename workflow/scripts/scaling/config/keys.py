@@ -3,12 +3,12 @@
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, Strict, StringConstraints
 
 from scaling.config.scheme import Scheme
 from scaling.core import section as types
 from scaling.core import training_options as options
-from scaling.registry.strategy import STRATEGIES
+from scaling.registry.strategy import Choice
 from scaling.registry.update_rule import SweepOptions
 
 NAME = "^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -20,9 +20,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 class Grid(types.Section):
     recipes: types.Some[str]
     """Recipes to measure: names of sections of `recipes`."""
-    strategies: types.Some[Annotated[str, AfterValidator(STRATEGIES.is_name)]] = Field(
-        default_factory=lambda: ["ddp"]
-    )
+    strategies: types.Some[Choice] = Field(default=["ddp"])
     """`dp` is torch.nn.DataParallel (GPUs only). `ddp` has one process per GPU and an all-reduce of
     gradients. In `fsdp` (fully_shard) each process stores a part of the model, in `zero1` a part of
     the optimizer's state. A run on one GPU has no strategy and is measured once."""

@@ -77,14 +77,14 @@ def of(config: Mapping[str, Any]) -> list[Cell]:
     keys, cells = config["grid"], []
     for name in keys["recipes"] if "scaling" in config["parts"] else ():
         recipe = config["recipes"][name]
-        only = recipe.get("strategies")
-        among = [strategy for strategy in keys["strategies"] if only is None or strategy in only]
+        only = recipe.get("strategies") or keys["strategies"]
+        among = [strategy for strategy in keys["strategies"] if strategy in only]
         sizes = [*product(keys["gpus"], keys["batch_sizes"])]
         if keys.get("strong_scaling") and "batch_size}" in recipe.get("command", "{batch_size}"):
             sizes += strong_pair(keys["gpus"], keys["batch_sizes"])
         cells += [
             Cell(name, strategy, gpus, batch_size, seed, repeat)
-            for strategy in (only if only == ["own"] else among)
+            for strategy in (["own"] if "command" in recipe else among)
             for gpus, batch_size in sizes
             for seed, repeat in product(keys["seeds"], range(keys.get("repeats", 1)))
         ]

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,12 +20,18 @@ PLACES = (
     *("gpus", "batch_size", "global_batch_size", "seed", "repeat", "epochs"),
     *("nodes", "gpus_per_node", "host", "port", "folder"),
 )
+OF_A_SHELL = re.compile(r"&&|&|[|]{1,2}|;|\S+;|~.*|\d?(>>?|<)(&?\d|[\w./~-]+)?")
+"""Matches a word of a command that only a shell understands: `&&`, `~/train.sh`, `2>&1`."""
 
 
 def places(command: str) -> set[str]:
-    """Return the names in braces in a command; raise ValueError for wrong quotes or braces."""
-    words = shlex.split(command)
-    return {name for word in words for _, name, _, _ in Formatter().parse(word) if name is not None}
+    """Return the texts in braces in a command; raise ValueError for wrong quotes or braces."""
+    fields = [field for word in shlex.split(command) for field in Formatter().parse(word)]
+    return {
+        name + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
+        for _, name, form, conversion in fields
+        if name is not None
+    }
 
 
 def _can_be_started(command: str) -> str:
@@ -35,6 +42,13 @@ def _can_be_started(command: str) -> str:
     if unknown := sorted(named - {*PLACES}):
         allowed = f"allowed in braces: {', '.join(PLACES)}; double other braces"
         raise ValueError(f"it should have no {{{unknown[0]}}} ({allowed})")
+    words = shlex.split(command)
+    if not words or re.match(r"\w+=", words[0]):
+        raise ValueError("it should begin with a program; env NAME=value … sets a variable")
+    if shell := next(filter(OF_A_SHELL.fullmatch, words), None):
+        raise ValueError(
+            f"no shell starts it, so {shell} has no meaning: write bash -c '… {shell} …'"
+        )
     return command
 
 

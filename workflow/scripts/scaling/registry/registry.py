@@ -93,12 +93,6 @@ class Registry(Generic[Entry]):
             raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
         return known[name]
 
-    def is_name(self, name: str) -> str:
-        """Return `name`; raise ValueError, as pydantic requires, if there is no such entry."""
-        if name not in (known := self.names()):
-            raise ValueError(f"it should be one of {', '.join(known)}")
-        return name
-
     def modules(self, name: str) -> list[str | Path]:
         """Return the modules that an entry refers to. The file of a plug-in comes first."""
         entry = self.find(name)

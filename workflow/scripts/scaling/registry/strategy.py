@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from scaling.core.grid import SINGLE
 from scaling.registry.registry import Reference, Registry
@@ -94,3 +97,13 @@ OWN = Strategy(
     replicates=False,
 )
 STRATEGIES = Registry[Strategy]("strategy", Strategy, DDP, DP, FSDP, ZERO1, ALONE, OWN)
+
+
+def _is_choice(name: str) -> str:
+    if name not in (known := sorted({*STRATEGIES.names()} - {SINGLE, OWN.name})):
+        raise ValueError(f"it should be one of {', '.join(known)}")
+    return name
+
+
+Choice = Annotated[str, AfterValidator(_is_choice)]
+"""Name of a strategy in a configuration. Runs on one GPU and commands have theirs without it."""
