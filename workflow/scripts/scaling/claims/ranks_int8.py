@@ -78,7 +78,7 @@ def replicas(tables: StudyTables) -> Answer:
     if table.empty:
         return Answer(None)
     modes = by_buffers(table)
-    equal = modes["equal"]
+    equal = modes["equal_parameters"]
     text = "Parameters: bit-identical on all ranks."
     if not equal.all():
         text = "No: parameters differ between ranks."

@@ -198,19 +198,15 @@ def parts(tables: StudyTables) -> Answer:
     return Answer(" ".join(texts[:3]) or None)
 
 
-def waits(costs: pd.DataFrame) -> str:
-    """Return a sentence if a row has `message_waits` (column of costs.csv), or ""."""
-    text = "Messages include waits for the slowest rank, as no start skew was recorded."
-    return text * bool(costs["message_waits"].eq(True).any())
-
-
 def bandwidth(tables: StudyTables) -> Answer:
     """Return the answer to Q3.2: bandwidth of gradients, compared with the same messages alone."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
+    waits = " Messages include waits for the slowest rank, as no start skew was recorded."
+    waits *= bool(tables.costs["message_waits"].eq(True).any())
     if known.empty:
         rates = measured(tables.bandwidth, "bandwidth_gb_per_s")["bandwidth_gb_per_s"]
         ends = " to ".join(fmt.significant(end) for end in (rates.min(), rates.max()))
-        return Answer(None if rates.empty else f"{ends} GB/s. {waits(tables.costs)}".rstrip())
+        return Answer(None if rates.empty else f"{ends} GB/s.{waits}")
     one = next(rows_of(nearest(known[known["recipe"] == known["recipe"].iloc[-1]])))
     rate, peak = map(fmt.significant, (one.bandwidth_gb_per_s, one.peak_gb_per_s))
     text = f"In training, gradients of {label(one)} reach {rate} GB/s: "
@@ -221,4 +217,4 @@ def bandwidth(tables: StudyTables) -> Answer:
     worst, best = extremes(known, "utilization")
     shares = (f"{fmt.percent(row.utilization)} ({label(row)})" for row in (worst, best))
     text += f" Shares are {' to '.join(shares)}." * (len(known) > 1)
-    return Answer(f"{text} {waits(tables.costs)}".rstrip())
+    return Answer(text + waits)

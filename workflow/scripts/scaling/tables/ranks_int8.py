@@ -81,18 +81,18 @@ def buffers(documents: list[Row]) -> pd.DataFrame:
 
 
 def by_buffers(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per value of `buffers`: differences between ranks, over all trainings.
+    """Return differences between ranks by value of `buffers`: the largest of all trainings.
 
-    `equal` says whether all ranks of each training have the same parameters. Drift is the largest
-    of all trainings; that of the variances also has a range over trainings.
+    `variance_drift_max` also has its range over trainings. `equal_parameters` says whether the
+    ranks of each training have the same parameters.
     """
     drift, largest = ["variance_drift_mean", "variance_drift_max"], "variance_drift_max"
     of_training = table.groupby(["buffers", "gpus", "set_epoch", "seed"], sort=False)
-    runs = of_training[drift].max().assign(equal=of_training["parameters_sha256"].nunique() == 1)
-    modes = runs.groupby("buffers", sort=False)
+    equal = of_training["parameters_sha256"].nunique() == 1
+    modes = of_training[drift].max().assign(equal=equal).groupby("buffers", sort=False)
+    found = modes[drift].max().assign(equal_parameters=modes["equal"].all())
     ends = {f"{largest}_{end}": getattr(modes[largest], end)() for end in ("min", "max")}
-    found = modes[drift].max().assign(**ends, equal=modes["equal"].all(), trainings=modes.size())
-    return found.reset_index()
+    return found.assign(**ends, trainings=modes.size()).reset_index()
 
 
 def quantization(documents: list[Row]) -> pd.DataFrame:

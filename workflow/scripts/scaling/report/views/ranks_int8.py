@@ -39,9 +39,7 @@ define(
     share_of_gradients=Column("of all gradients", lambda share: f"{100 * share:.3g} %"),
     buffers=Column("buffers", words),
     trainings=Column("trainings", whole),
-    equal_parameters=Column(
-        "parameters equal", name="equal", text=lambda row: "bit for bit" if row.equal else "no"
-    ),
+    equal_parameters=Column("parameters equal", lambda own: "bit for bit" if own else "no"),
     variance_drift_mean=Column("running variances differ by", percent),
     variance_drift_max=Column("at most", percent),
     rank_accuracy=Column("test accuracy of ranks"),

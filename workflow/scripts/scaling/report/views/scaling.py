@@ -6,7 +6,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.claims.claim import label
-from scaling.claims.scaling import PARTS, waits
+from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, percent, significant, words
 from scaling.report.planning import LAB, how_many_gpus
@@ -15,7 +15,8 @@ from scaling.report.table import Column, View, fill, printed
 from scaling.tables.epoch_parts import exchange
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
-MESSAGES = ["exposed_share", "waiting_share"]
+MESSAGES = ["exposed_share", "waiting_share", "message_waits"]
+WAITS = "Exposed messages include waits."
 CELL = "configuration gpus batch_size"
 ON = "configuration_on"
 define(
@@ -79,10 +80,10 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
         )
         if pd.notna(row.waiting_share):
             text += fill(
-                " In a trace, messages alone take {} of the epoch. A remainder of {} is attributed"
-                " to waits for ranks; the profiler slows the hosts. {}",
-                *(printed(row, name) for name in MESSAGES),
-                waits(cells),
+                " In a trace, messages alone{} take {} of the epoch. A remainder of {} is"
+                " attributed to waits for ranks; the profiler slows the hosts.",
+                ", waits included," * bool(row.message_waits),
+                *(printed(row, name) for name in MESSAGES[:2]),
             )
         return text
     return ""
@@ -128,9 +129,8 @@ def rate(cells: pd.DataFrame) -> Markup | str:
 
 def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return communication.csv with seconds of the exchange and of computing."""
-    found = exchange(study.communication)
-    for table, names in ((study.utilization, MESSAGES), (study.costs, ["message_waits"])):
-        found = found.merge(table[[*CELL_KEYS, *names]], "left", CELL_KEYS)
+    about = cells[[*CELL_KEYS, *MESSAGES]]
+    found = exchange(study.communication).merge(about, "left", CELL_KEYS)
     found = in_grid(found, cells, "exchange_seconds")
     rest = found["training_seconds"] - found["exchange_seconds"]
     return found.assign(computing_seconds=found["compute_seconds"].fillna(rest))
@@ -250,7 +250,7 @@ TABLES = {
             f"flops_per_second_per_gpu {' '.join(PARTS)} idle_share power_capped_share"
             " money_per_epoch rank_step_seconds",
             lambda _, cells: cells[cells["status"] == "ok"],
-            note=waits,
+            note=lambda cells: WAITS * bool(cells["message_waits"].eq(True).any()),
         ),
         View(
             "kernels",
