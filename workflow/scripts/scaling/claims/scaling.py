@@ -125,11 +125,8 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
         return None
     timed = all(rows["training_speedup"].notna().all() for _, rows in found)
     kind, of = ("training_speedup", "training time") if timed else ("speedup", "epoch time")
-    of = (
-        of
-        if tables.timing["unit"].isin([""]).any() or tables.timing["unit"].isna().any()
-        else "throughput"
-    )
+    if tables.timing["unit"].replace("", None).notna().all():
+        of = "throughput"
     weak = [f"{name} {span(rows[kind], fmt.times)}" for name, rows in found[:3]]
     why = (f"{one} (one process launches for all GPUs)" if "/dp " in one else one for one in weak)
     strong = [

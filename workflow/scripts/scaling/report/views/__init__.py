@@ -67,12 +67,10 @@ NEEDED = {
     "Q3.1": f"{GPUS}, and training.instrumented_iterations above 0",
     "Q3.2": f"{GPUS}, and training.instrumented_iterations above 0",
     "Q4": f"{GPUS}, or larger grid.batch_sizes; techniques: part accuracy",
-    **{
-        "Q5": SEEDS,
-        "Q6": f"{SEEDS}, and {GPUS}",
-        "Q7": SEEDS,
-        "B": "part int8, quantization.seeds",
-    },
+    "Q5": SEEDS,
+    "Q6": f"{SEEDS}, and {GPUS}",
+    "Q7": SEEDS,
+    "B": "part int8, quantization.seeds",
 }
 """Settings with which a study answers each question."""
 OF_COMMANDS = [
