@@ -21,7 +21,9 @@ from scaling.tables.work import IMPORTS_SECONDS
 
 LARGE_BYTES = 4_000
 """A file of more bytes is compressed inside the page."""
-OF_TRAININGS = "epochs reached test_accuracy training_seconds run_seconds joules speedup"
+OF_TRAININGS = (
+    "epochs reached test_accuracy training_seconds run_seconds run_cold_seconds joules speedup"
+)
 FACTS = (
     "epoch_seconds training_seconds loading_share rank_step_seconds speedup efficiency"
     " test_accuracy peak_memory_bytes slurm_job_id slurm_gpus message note"

@@ -38,10 +38,7 @@ def ends(row: Any) -> str:
 
 
 def compiling(row: Any) -> str:
-    """Return `compiled: 95`, the seconds of start-ups with compilation; "" if no run compiled.
-
-    Return `compiled` if the start-up time of the row is of such runs.
-    """
+    """Return `compiled: 95` (s), or `compiled` if all runs compiled code, or "" if no run did."""
     cold = row.startup_cold_seconds
     seconds = "" if cold == row.other_seconds else f": {significant(cold)}"
     return "" if pd.isna(cold) else f"compiled{seconds}"
@@ -140,6 +137,7 @@ define(
     epochs=Column("epochs", whole),
     reached=Column("reached", text="{0.reached} of {0.seeds}".format),
     run_seconds=Column("whole run, s", significant),
+    run_cold_seconds=Column("whole run with compilation, s", significant),
     joules=Column("joules", significant),
     quantity=Column("what", words),
     state=Column("state", lambda state: state.replace("sprint", "burst")),

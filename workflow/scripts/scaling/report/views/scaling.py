@@ -97,7 +97,8 @@ RULES = {
     "less of their code compiled).",
     "other_seconds": "Start-up is of runs that compiled no code, as far as recorded; “compiled”: "
     "of runs that compiled some.",
-    "run_seconds": "In a training to an accuracy, start-up is the whole run minus its epochs.",
+    "run_seconds": "In a training to an accuracy, start-up is the whole run minus its epochs; the "
+    "whole run is of the same runs.",
     "guess": "Extrapolated rows have twice the measured GPUs at the same efficiency and cost.",
 }
 """Notes of table `how-many-gpus` by the column that they explain."""
