@@ -45,6 +45,7 @@ small-env:
 AGAIN = $(MAKE) --no-print-directory
 # Before an environment is made.
 configured:
+	@[ -z "$$STUDY" ] || { echo "error: study takes its configuration as CONFIG=$$STUDY, not as STUDY"; exit 1; }
 	@for file in "$$CONFIG" "$$BASE"; do [ -z "$$file" ] || [ -f "$$file" ] \
 	  || { echo "error: there is no file $$file here: CONFIG and BASE name YAML files"; exit 1; }; done
 
@@ -85,7 +86,7 @@ cancel: ## cancel the Slurm jobs of this study
 	  | HERE="$$(pwd -P)" awk -F'|' '$$2 == ENVIRON["HERE"] { print $$1 }' | xargs -r scancel
 
 pack: named env ## store the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
-	python workflow/scripts/study_pack.py --study "$$STUDY" $(if $(FORCE),--force True)
+	python workflow/scripts/study_pack.py --study="$$STUDY" $(if $(FORCE),--force True)
 
 ##@ Read, compare and judge
 replay: named stored small-env ## rebuild a stored study's tables and report, without a GPU: make replay STUDY=name
@@ -99,7 +100,7 @@ endif
 	  || { echo "error: no study is finished in results/, or another version finished it: make answers STUDY=name takes a stored one"; exit 1; }
 
 compare: compared small-env ## compare two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)
-	@python workflow/scripts/compare_studies.py --a "$$A" --b "$$B" $${FAIL:+--fail "$$FAIL"}
+	@python workflow/scripts/compare_studies.py --a="$$A" --b="$$B" $${FAIL:+--fail="$$FAIL"}
 
 site: small-env ## write all stored studies' reports for a web host: site/index.html
 	@rm -rf site && mkdir site

@@ -51,6 +51,7 @@ def test_environment_without_an_index_of_packages_is_refused(make):
     [
         ("study CONFIG=no.yaml", "there is no file no.yaml here"),
         ("study BASE=no.yaml", "there is no file no.yaml here"),
+        ("study STUDY=mine.yaml", "study takes its configuration as CONFIG=mine.yaml"),
         ("replay STUDY=no", "studies/ has no study no: there are one"),
         ("answers STUDY=no", "studies/ has no study no: there are one"),
         ("answers FORM=Q9", "there is no form Q9"),

@@ -69,11 +69,11 @@ def timed(runs: list[Run], commands: dict[str, Any], name: str = "") -> schema.S
 
 
 def limit_of(text: str) -> float:
-    """Return the fraction that `2%` or `0.02` means; UserError for any other text."""
-    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip())
+    """Return the fraction that `2%` or `0.02` means; UserError for other texts, such as `2`."""
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%)|(0(?:\.\d+)?)", text.strip())
     if not number:
         raise UserError(f"FAIL is {text!r}: write how much slower is too slow, as 2%")
-    return float(number[1]) / (100 if number[2] else 1)
+    return float(number[1]) / 100 if number[2] else float(number[3])
 
 
 def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:

@@ -152,3 +152,10 @@ def test_gate_exits_with_its_status(tmp_path, capsys):
     gate = json.loads((tmp_path / "gate.json").read_text())
     assert ended.value.code == gate["status"] == 2 and gate["rows"][0]["failed"]
     assert (tmp_path / "gate.md").read_text() in printed and "old → new" in printed
+
+
+def test_limit_needs_its_percent_sign():
+    assert [*map(compare_studies.limit_of, ("2%", "1.5 %", "0.02"))] == [0.02, 0.015, 0.02]
+    for text in ("2", "1.0", "-2%", "two"):
+        with pytest.raises(UserError, match=f"FAIL is '{text}': write how much slower .* as 2%"):
+            compare_studies.limit_of(text)

@@ -6,12 +6,17 @@ import json
 import sys
 from collections.abc import Callable
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
 from scaling.core.errors import UserError, program
 from scaling.core.section import sentence
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}: --help lists the options")
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
@@ -31,7 +36,8 @@ def script(function: Callable[..., None]) -> Callable[..., None]:
 def parsed(function: Callable[..., None], words: list[str]) -> dict[str, Any]:
     """Return the arguments of `function` in the command line `words`, by name.
 
-    `words` are JSON objects, which are merged, or options such as `--name value`.
+    `words` are JSON objects, which are merged, or options such as `--name value`. Raise UserError
+    for unknown, missing and incomplete options.
     """
     if words and words[0].startswith("{"):
         found: dict[str, Any] = {}
@@ -39,7 +45,7 @@ def parsed(function: Callable[..., None], words: list[str]) -> dict[str, Any]:
             found[key] = found.get(key, {}) | value if isinstance(value, dict) else value
         return found
     about = sys.modules[function.__module__].__doc__
-    parser = argparse.ArgumentParser(description=about, allow_abbrev=False)
+    parser = _Parser(description=about, allow_abbrev=False)
     for name, parameter in inspect.signature(function).parameters.items():
         needed, option = parameter.default is parameter.empty, f"--{name.replace('_', '-')}"
         parser.add_argument(option, default=argparse.SUPPRESS, required=needed)
