@@ -78,7 +78,10 @@ def test_a_range_excuses_only_where_it_is_one(tmp_path):
     noisy = {(2, 512): fast, (1, 512): {"epoch_seconds_min": "11.9"}}
     assert set(causes_of(study(tmp_path, edited(noisy)))) == set()
     wrong = {(2, 512): fast | {"epoch_seconds_min": "7.8"}}
-    assert set(causes_of(study(tmp_path, edited(wrong)))) == {"range", "faster_than_gpus"}
+    assert set(causes_of(study(tmp_path, edited(wrong)))) == {
+        "outside_its_range",
+        "faster_than_gpus",
+    }
 
 
 def test_no_gpu_computes_faster_than_at_its_peak(tmp_path):
@@ -137,7 +140,7 @@ PUBLISHED = {
     "rate times N": (WITH.format("images/s", 508, 701, 778, 1493, 2625, 3058), {"times_gpus"}),
     "mean of the times on one GPU": (
         TIMED.replace("1.47", "1.165").replace("1.87", "2.048").replace("1.97", "2.387"),
-        {"baseline"},
+        {"wrong_reference_time"},
     ),
     "efficiency not divided": (
         WITH.format("efficiency (%)", 100, 100, 100, "147.0", "187.1", "196.6"),

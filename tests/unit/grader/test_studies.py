@@ -30,13 +30,15 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     with pytest.raises(UserError) as failed:
         audit_studies.main([*pile, pile[0], "--form", "B5", "--output", str(target)])
     wrong = ", ".join([pile[1], pile[3]])
-    assert str(failed.value) == f"2 of 4 have errors: {wrong}; see the findings above"
+    assert (
+        str(failed.value) == f"2 of 4 have errors or are refused: {wrong}; see the findings above"
+    )
     assert failed.value.status == 3
     lines = capsys.readouterr().out.splitlines()
     start = f"{pile[1]}: bobs: error: times gpus: the printed speedup is N times T(1,b) / T(N,b)"
     (line,) = [one for one in lines if one.startswith(start)]
     assert "leave the factor N away" in line
-    assert "(ddp: 2 x 128: 3.68, expected 1.84; 2 x 512" in line
+    assert "(ddp: 2 x 128: 3.679, expected 1.84; 2 x 512" in line
     assert line.count("expected") == 3 and " and more, 4 in all)" in line
     assert f"{pile[2]}: clean: note: line 4, column epoch_seconds: 'fast' is no epoch" in str(lines)
     summary = [line.split("  ")[-1].strip() for line in lines[-6:-2]]
@@ -45,7 +47,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     assert lines[-2:] == ["4 given, 4 read, 0 refused", f"The page is {target}"]
     page = Page(target.read_text(encoding="utf-8"))
     right, errors = ["clean", pile[0], "7"], ["bobs", pile[1], "7"]
-    rows = [[*right, summary[0], "", "20"], [*errors, summary[1], "times gpus", "18"]]
+    rows = [[*right, summary[0], "", "20"], [*errors, summary[1], "speedup: times gpus", "18"]]
     assert page.rows("All studies")[:2] == rows
     for link in {named["href"] for tag, named in page.elements if tag == "a"} - {"#all"}:
         file, _, anchor = link.partition("#")
@@ -57,11 +59,15 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     (finding,) = own.rows("Findings")
     assert finding[:2] == ["error", "times gpus"] and "leave the factor N away." in finding[4]
     wrong = own.rows("Wrong figures")
-    assert len(wrong) == 4 and wrong[0] == ["Q2", "speedup", "2 x 128", "3.68", "1.84"]
+    assert len(wrong) == 4 and wrong[0] == ["Q2", "speedup", "2 x 128", "3.679", "1.84"]
     points = [["Q2", "8", "10"], ["Q3.1", "5", "5"], ["Q3.2", "5", "5"], ["all", "18", "20"]]
     assert f"{summary[1]}." in own.text and own.rows("Points") == points
     index = pd.read_csv(folder / "audit.csv")
-    assert index[["study", "causes", "points"]].values.tolist()[1] == ["bobs", "times gpus", 18]
+    assert index[["study", "causes", "points"]].values.tolist()[1] == [
+        "bobs",
+        "speedup: times gpus",
+        18,
+    ]
     # With 100 images no batch of 128 can be drawn.
     with pytest.raises(UserError):
         audit_studies.main([pile[0], "--train-images", "100"])
@@ -82,7 +88,10 @@ ODD = {
 
 
 def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
-    words = {"fifo": "is no file of at most 4,000,000 bytes", "nothing": "does not exist"}
+    words = {
+        "fifo": "is no file of at most 4,000,000 bytes",
+        "nothing": "there is no table in it; save one as CSV",
+    }
     words |= {"linked": "is a link out of"}
     for name in words:
         (write(tmp_path / name) / "timings.csv").unlink()
@@ -101,9 +110,22 @@ def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
 def test_answers_in_the_order_of_a_form_are_not_read_again(tmp_path):
     for name in ("answers.md", "answers-B5.md", "answers-Q7.md"):
         (tmp_path / name).write_text(CLEAN, encoding="utf-8")
-    assert audit_studies.paths([str(tmp_path)]) == [tmp_path / "answers.md"]
+    assert audit_studies.paths([str(tmp_path)])[0] == [tmp_path / "answers.md"]
     (tmp_path / "answers.md").unlink()
-    assert len(audit_studies.paths([str(tmp_path)])) == 2
+    assert len(audit_studies.paths([str(tmp_path)])[0]) == 2
+
+
+def test_a_file_that_is_not_read_is_named(tmp_path, capsys):
+    for name in ("ann/a.csv", "ann/code/x.py", "bob/b.pdf", "cid/timings.csv", "cid/more.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(CLEAN)
+    (tmp_path / "dee").mkdir()
+    with pytest.raises(UserError, match=r"2 of 4 have errors or are refused: .*bob, .*dee;"):
+        audit_studies.main([str(tmp_path)])
+    *_, last, counts = capsys.readouterr().out.splitlines()
+    names = ", ".join(str(tmp_path / x) for x in ("ann/code/x.py", "bob/b.pdf", "cid/more.csv"))
+    assert last == f"not read: {names}; save tables as CSV and give each by its name"
+    assert counts == "4 given, 2 read, 2 refused"
 
 
 def test_tables_of_our_own_studies_have_no_error():
@@ -118,7 +140,7 @@ def test_tables_of_our_own_studies_have_no_error():
         assert not [one.lines for one in submission.studies if one.judgement.figures["wrong"]], path
 
 
-@pytest.mark.parametrize(("time", "shown"), [(8, "3"), (9, "3.00, expected 0.500")])
+@pytest.mark.parametrize(("time", "shown"), [(8, "3.0"), (9, "3.0, expected 0.500")])
 def test_an_expected_value_below_zero_is_not_shown(tmp_path, time, shown):
     # 8 - 17/2 = -0.5 s, by rounding -1.25 to 0.25 s; 9 - 17/2 = 0.5 s
     path = tmp_path / "t.csv"
@@ -142,8 +164,11 @@ def test_a_name_steers_no_terminal_page_or_spreadsheet(tmp_path, capsys, monkeyp
 
 def test_folder_names_with_spaces_and_patterns_come_as_make_gives_them(tmp_path):
     folders = [write(tmp_path / name) for name in ("ann b", "bob")]
-    assert audit_studies.paths([str(folders[0])]) == folders[:1]
-    assert audit_studies.paths([f"{tmp_path}/* {tmp_path}/none"]) == [*folders, tmp_path / "none"]
+    assert audit_studies.paths([str(folders[0])])[0] == folders[:1]
+    assert audit_studies.paths([f"{tmp_path}/* {tmp_path}/none"])[0] == [
+        *folders,
+        tmp_path / "none",
+    ]
 
 
 def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsys, monkeypatch):

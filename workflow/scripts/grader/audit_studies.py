@@ -31,13 +31,13 @@ from scaling.tables.schema import as_csv
 FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
 KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 """Endings of files that may hold a table."""
-SHOWN = "[!.~_]*"
-"""Glob pattern of file names. Hidden and temporary files do not match it."""
+HIDDEN = (".", "~", "__")
+"""The names of hidden and temporary files start with these."""
 COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
 """Points that a question loses for each kind of mistake (once per study), by severity."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
-LISTED = 3
-"""The text line of a finding names at most this many configurations."""
+LISTED, MOST_NAMES = 3, 30
+"""A line of text names at most this many configurations, and files that are not read."""
 
 
 @dataclass(frozen=True)
@@ -111,22 +111,34 @@ class Judged:
     @property
     def row(self) -> tuple[Any, ...]:
         """Return the study's row in the index of all studies. `COLUMNS` names its columns."""
-        causes = (row[1] for row in self.findings if row[0] != "remark")
+        severe = (one for one in self.judgement.findings if one.severity != "remark")
+        causes = (f"{TITLES.get(x.quantity, '')}: {fmt.words(x.cause)}" for x in severe)
         about = (self.study.name, self.folder, len(self.study.rows), self.result)
         points = self.points[-1][1] if self.form else ""
-        return (*about, ", ".join(dict.fromkeys(causes)) or "–", points)
+        return (
+            *about,
+            ", ".join(dict.fromkeys(x.removeprefix(": ") for x in causes)) or "–",
+            points,
+        )
 
 
-@np.errstate(invalid="ignore")
+@np.errstate(all="ignore")
 def cells(one: Finding) -> list[tuple[str, str, str]]:
-    """Return (`GPUs x batch size`, printed value, expected value) of a finding's configurations."""
+    """Return (`GPUs x batch size`, printed value, expected value) of a finding's configurations.
+
+    A printed value has the digits that were printed.
+    """
     right = np.where(one.expected.middle < 0, np.nan, one.expected.middle)
-    columns = (one.cells.gpus, one.cells.batch, one.printed.middle, right, one.place)
-    return [
-        (f"{n} x {b}", *fmt.distinguishable(float(value), float(expected)))
-        for n, b, value, expected, there in zip(*np.broadcast_arrays(*columns), strict=True)
-        if there
-    ]
+    digits = np.round(-np.log10((one.printed.high - one.printed.low) / 2))
+    columns = (one.cells.gpus, one.cells.batch, one.printed.middle, digits, right, one.place)
+    shown = list[tuple[str, str, str]]()
+    for n, b, value, digit, expected, there in zip(*np.broadcast_arrays(*columns), strict=True):
+        if there:
+            text, other = fmt.distinguishable(float(value), float(expected))
+            if np.isfinite(digit):
+                text = f"{value:,.{max(0, int(digit))}f}".replace("-", "−")
+            shown.append((f"{n} x {b}", text, other))
+    return shown
 
 
 def where(one: Finding) -> str:
@@ -149,25 +161,42 @@ class Submission(NamedTuple):
     refusal: str = ""
 
 
-def paths(names: list[str]) -> list[Path]:
-    """Return the paths to audit. A name is a path or a glob pattern, or several in one string."""
+def paths(names: list[str]) -> tuple[list[Path], list[Path]]:
+    """Return the paths to audit, and the other files in given folders.
+
+    A name is a path or a glob pattern, or several in one string.
+    """
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
-    listed = list[Path]()
+    given = list[Path]()
     for path in map(Path, parts):
-        matches = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
-        there = [path] if path.exists() else sorted(one for one in matches if one.match(SHOWN))
-        listed += [table for one in there or [path] for table in _inside(one) or [one]]
-    return list(dict.fromkeys(listed))
+        matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        there = [path] * path.exists() or [x for x in matches if not x.name.startswith(HIDDEN)]
+        given += there or [path]
+    chosen = dict.fromkeys(table for one in given for table in _inside(one) or [one])
+    used = {*chosen, *(one / name for one in chosen for name in ("timings.csv", "studies.yaml"))}
+    inside = [
+        one
+        for folder in given
+        for one in (sorted(folder.rglob("*")) if folder.is_dir() else ())
+        if not any(part.startswith(HIDDEN) for part in one.relative_to(folder).parts)
+    ]
+    return [*chosen], [one for one in dict.fromkeys(inside) if one.is_file() and one not in used]
 
 
-def _inside(path: Path) -> list[Path]:
-    """Return [`path`], or the paths to audit inside if `path` is a folder without timings.csv."""
+def _inside(path: Path, given: bool = True) -> list[Path]:
+    """Return [`path`], or the paths to audit inside if `path` is a folder without timings.csv.
+
+    A folder without a table is one of them if it lies in a given folder of folders.
+    """
     if not path.is_dir() or (path / "timings.csv").exists():
         return [path]
-    below = [one for one in sorted(path.glob(SHOWN)) if one.is_dir() or one.suffix.lower() in KINDS]
-    if path / "answers.md" in below:  # The same answers in the order of a form.
-        below = [one for one in below if not one.match("answers-*.md")]
-    return [table for one in below for table in _inside(one)]
+    shown = [one for one in sorted(path.iterdir()) if not one.name.startswith(HIDDEN)]
+    tables = [one for one in shown if one.suffix.lower() in KINDS and not one.is_dir()]
+    if path / "answers.md" in tables:  # The same answers in the order of a form.
+        tables = [one for one in tables if not one.match("answers-*.md")]
+    folders = [one for one in shown if one.is_dir()]
+    of_folders = given and not tables
+    return tables + [x for one in folders for x in _inside(one, False) or [one] * of_folders]
 
 
 def read(path: Path, images: int, form: str = "") -> Submission:
@@ -188,14 +217,21 @@ def read(path: Path, images: int, form: str = "") -> Submission:
     return Submission(folder, [], f"cannot be read: {why}")
 
 
-def as_text(submissions: list[Submission]) -> str:
-    """Return a line for each finding, a line for each study, and a line with numbers of files."""
+def as_text(submissions: list[Submission], others: list[Path]) -> str:
+    """Return a line for each finding, a line for each study, and a line with numbers of files.
+
+    A line names `others`, the files that were not read.
+    """
     studies = [each for one in submissions for each in one.studies]
     lines = [f"{x.folder}: {x.study.name}: {line}" for x in studies for line in x.lines]
     lines += [f"{each.folder}  {each.study.name}  {each.result}" for each in studies]
     refused = [f"{one.folder}  {one.refusal}" for one in submissions if one.refusal]
     total, read = len(submissions), len(submissions) - len(refused)
-    return "\n".join([*lines, *refused, f"{total} given, {read} read, {len(refused)} refused"])
+    if others:
+        names = ", ".join(map(str, others[:MOST_NAMES]))
+        more = f" and {len(others) - MOST_NAMES} more" * (len(others) > MOST_NAMES)
+        refused.append(f"not read: {names}{more}; save tables as CSV and give each by its name")
+    return "\n".join([*lines, *refused, f"{total} given, {read} read, {total - read} refused"])
 
 
 def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
@@ -239,9 +275,10 @@ def main(argv: list[str] | None = None) -> None:
     add("--form", choices=FORMS, default="", help="points by question of this form of the course")
     add("--output", type=Path, help="the HTML index to write, pages beside it")
     args = parser.parse_args(argv)
-    submissions = [read(path, args.train_images, args.form) for path in paths(args.folders)]
+    chosen, others = paths(args.folders)
+    submissions = [read(path, args.train_images, args.form) for path in chosen]
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    print(printable(as_text(submissions)))
+    print(printable(as_text(submissions, others)))
     if args.output:
         write(submissions, args.output)
         print(f"The page is {args.output}")
@@ -249,7 +286,9 @@ def main(argv: list[str] | None = None) -> None:
         x.folder for one in submissions for x in one.studies for y in x.findings if "error" in y
     }
     if failed := [one.folder for one in submissions if one.refusal or one.folder in wrong]:
-        listed = f"{len(failed)} of {len(submissions)} have errors: {', '.join(failed)}"
+        listed = (
+            f"{len(failed)} of {len(submissions)} have errors or are refused: {', '.join(failed)}"
+        )
         error = UserError(f"{listed}; see the findings above")
         error.status = 3
         raise error

@@ -130,7 +130,11 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
         there, left = one.printed.known, one.wrong & ~one.explained & ~beside
         wrong, near = left | one.explained, left & one.printed.near(one.right)
         blank = cells.names["T"].known & cells.several & ~there & there.any()
-        places = {"nearly": near, "unexplained": left & ~near, "open": one.opened & ~one.explained}
+        places = {
+            "nearly": near,
+            "unexplained": left & ~near,
+            "measured_or_unknown": one.opened & ~one.explained,
+        }
         no_bytes = (name == "bandwidth") & ~cells.names["K"].known
         unknown = {"unchecked": one.open & ~no_bytes, "bytes_unknown": one.open & no_bytes}
         places |= {x: place & ~one.explained for x, place in unknown.items()}
@@ -265,7 +269,7 @@ def _readings(
     every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
     texts = [text for text, _ in formulas(one.quantity)] if suspects.any() else []
     there = ((cells.names["T1"].known | cells.names["W1"].known) & suspects).any()
-    slips = [slip for slip in SLIPS if there or slip[0] != "baseline"]
+    slips = [slip for slip in SLIPS if there or slip[0] != "wrong_reference_time"]
     for (cause, parts, rule, *changes), text in product(slips, texts):
         names = set(re.findall(r"[A-Za-z]\w*", text))
         for part, change in product({*parts.split()} & {one.quantity, "any", *names}, changes):

@@ -55,8 +55,10 @@ class Study:
 
 def read_folder(path: Path) -> list[Study]:
     """Return the studies of a file or folder (timings.csv, studies.yaml); UserError if invalid."""
-    if path.is_file():
+    if not path.is_dir():
         return read_file(path)
+    if not (path / "timings.csv").exists():
+        raise UserError(f"{path}: there is no table in it; save one as CSV, Markdown or xlsx")
     studies, yaml = read_file(path / "timings.csv"), path / "studies.yaml"
     entries = read_config(files.regular(yaml, within=path)) if yaml.exists() else {}
     if not all(isinstance(entry, dict) for entry in entries.values()):

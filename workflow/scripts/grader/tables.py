@@ -62,10 +62,10 @@ def read(path: Path) -> Tables:
                 lines = [header, *lines]  # The table goes on below an empty line.
             found.append((lines[0][0], caption, above, *_heads(lines)))
             caption, header = "", lines[0]
-    _write_points([(heads, rows) for *_, heads, rows in found], separator == ";")
-    for line, *about in found:
+    _write_points([(heads, below) for *_, heads, below in found], separator == ";")
+    for line, caption, above, heads, below in found:
         try:
-            _add(tables, *about)
+            _add(tables, caption, above, heads, below)
         except UserError as error:
             tables.notes.append(f"line {line}: {error}")
     for one in tables.records if not separator else ():
