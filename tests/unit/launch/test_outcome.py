@@ -156,6 +156,7 @@ DURING = "During handling of the above exception, another exception occurred:"
         (["cannot find data", *TORCHRUN], None, "cannot find data"),
         (["torch.distributed.DistNetworkError: port 29517 in use"], None, "port 29517"),
         ([], None, "nothing was printed"),
+        (["at work", '{"epoch": 0}'], None, "perhaps it was killed"),
     ],
 )
 def test_command_failure_is_its_last_exception(lines, status, sentence):

@@ -43,6 +43,8 @@ def changed(record, place, value):
             one[last] = value
 
 
+ENERGY = {"rank": 0, "role": "measured", "seconds": 2.0, "joules": [None, 1e13]}
+ENERGY |= {"power_capped_seconds": None, "counts": "GPU"}
 IMPOSSIBLE = [
     ("epochs.0.seconds", -0.24, r"epochs\[0\].seconds is .* greater than"),
     ("epochs.0.seconds", 1e-308, r"epochs\[0\].seconds is .* greater than"),
@@ -52,6 +54,9 @@ IMPOSSIBLE = [
     ("epochs.*.rank", 0, "epochs or their ranks are missing"),
     ("dataset.train_images", 12_500, "has not the samples that the training set has"),
     ("epochs.*.role", "warmup", "no epoch is measured"),
+    ("energy", [ENERGY], "a GPU takes more than 20,000 W"),
+    ("epochs.1.gpu_readings.0.energy_joules", 1e13, "a GPU takes more than 20,000 W"),
+    ("run_seconds", 1.0, "run_seconds is less than the seconds of its epochs"),
     ("cell.gpus", 4, "its gpus is 4, that of its folder 2"),
     ("model.parameters_sha256.0", ..., "not every rank's weights"),
 ]

@@ -75,7 +75,7 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
 
     Both come from the last exception in `lines`, the output. Exceptions of launchers are skipped,
     and so are exceptions caused by the end of another process. The status is None if the command
-    went on to print an epoch.
+    went on to print an epoch. An epoch in the last line is no error message.
     """
     own = [line for line in lines if not LAUNCHERS.search(line)]
     named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
@@ -86,6 +86,8 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
         return None if went_on else status_of(sentence), sentence[:300]
     launched = next((at for at, line in enumerate(lines) if LAUNCHERS.search(line)), None)
     words = [line for line in list(lines)[:launched] if re.search(r"\w", line)]
+    if words and '"epoch"' in words[-1]:
+        words = ["no error was printed: perhaps it was killed, out of memory"]
     return None, (words or ["nothing was printed"])[-1][:300]
 
 

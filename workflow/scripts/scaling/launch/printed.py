@@ -27,7 +27,7 @@ LONGEST_READ = 1 << 16
 LAST_LINES = 3000
 """Number of lines kept from the end of the output, to find the cause of a failure."""
 FASTEST = 1e-4
-"""Minimum seconds between two lines. Faster lines were buffered, so their times are wrong."""
+"""Minimum seconds of an epoch or step. Lines in faster succession were buffered."""
 LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
 DECODER = json.JSONDecoder()
@@ -39,7 +39,7 @@ class Printed(BaseModel):
 
     epoch: Annotated[int, Ge(0)]
     step: Annotated[int, Ge(0)] = -1
-    seconds: Time | None = None
+    seconds: Annotated[FiniteFloat, Ge(FASTEST)] | None = None
     samples: Annotated[int, Gt(0), Le(2**62)] | None = None
     loss: float | None = None
     test_accuracy: Annotated[float, Ge(0), Le(1)] | None = None
@@ -128,8 +128,7 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
             if times[place] == ranks:
                 raise ValueError("each process has printed that before: number epochs on")
         except ValueError as error:
-            why = sentence(error.errors()[0]) if isinstance(error, ValidationError) else str(error)
-            raise _refused(line, why) from error
+            raise _refused(line, _reason(error)) from error
         times[place] += 1
         last = max(last, place)
         row = printed.model_dump() | {"end": now}
@@ -145,6 +144,14 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
         why = "no time has passed since the line before: flush each line, or print seconds"
         raise _refused(timed_lines[fast.index[0]][1], why)
     return lines.assign(seconds=lines["seconds"].mask(missing, waited))
+
+
+def _reason(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    no_json = first["type"] == "json_invalid"
+    return "it is not JSON: print(json.dumps(…)) writes it" if no_json else sentence(first)
 
 
 def _refused(line: str, why: str) -> UserError:

@@ -1,6 +1,6 @@
 """Schemas of the records of trainings: runs of the grid, and techniques for large batches."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Annotated, Literal, NotRequired
 
@@ -17,6 +17,8 @@ RunRecord = types.Row
 """The record of a run as a dictionary. The class `Run` lists its keys."""
 TechniqueRecord = types.Row
 """The record of a technique as a dictionary. The class `Technique` lists its keys."""
+WATTS = 20_000
+"""Maximum credible power of a GPU, over 0.1 s more than an interval, as its counter is slow."""
 TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
@@ -236,5 +238,22 @@ def _consistent(record: RunRecord) -> RunRecord:
     return record
 
 
-RUN = types.Kind("a run", Annotated[Run, AfterValidator(_consistent)])
+def _credible(record: RunRecord) -> RunRecord:
+    """Return `record`; raise ValueError if its GPUs take too much power, or its epochs too long."""
+    rows = record["epochs"]
+    known = [(row["seconds"], row["joules"]) for row in record.get("energy", ())]
+    for row in rows:
+        known.append((row["seconds"], [one["energy_joules"] for one in row["gpu_readings"]]))
+    for seconds, joules in known:
+        if max(filter(None, joules), default=0) > WATTS * (seconds + 0.1):
+            raise ValueError(f"a GPU takes more than {WATTS:,} W")
+    took: defaultdict[int, float] = defaultdict(float)
+    for row in rows if record["status"] == "ok" and record["run_seconds"] else ():
+        took[row["rank"]] += row["seconds"]
+    if max(took.values(), default=0) > (record["run_seconds"] or 0) + 1e-6:
+        raise ValueError("run_seconds is less than the seconds of its epochs")
+    return record
+
+
+RUN = types.Kind("a run", Annotated[Run, AfterValidator(_credible), AfterValidator(_consistent)])
 TECHNIQUE = types.Kind("a technique for large batches", Technique)
