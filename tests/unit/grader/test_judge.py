@@ -1,5 +1,7 @@
 """Correct values pass, each mistake is named in its cells, and chance alone is not blamed."""
 
+import re
+
 import pytest
 
 from examples.grader.published_study import (
@@ -158,6 +160,12 @@ PUBLISHED = {
     "speedup without T(1,b)": (
         "gpus,batch,time (s),speedup\n2,128,11.26,1.00\n4,128,6.02,1.87\n8,128,3.31,3.40\n",
         set(),
+    ),
+    "milliseconds below seconds": (
+        re.sub(r"(,\d+\.\d),", r"\g<1>e3,", WITH).format(
+            PARTS, "98.5,", "71.3,", "64.3,", "49.2,17.8", "35.6,2.5", "32.1,0.6"
+        ),
+        {"time_unit"},
     ),
     "digits exchanged": (TIMED.replace("1.97", "1.79"), {"unexplained"}),
 }

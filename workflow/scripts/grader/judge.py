@@ -27,6 +27,7 @@ from grader.formulas import (
     verdicts,
 )
 from grader.study import FORMULAS, TITLES, Study
+from grader.words import Figure
 from scaling.config.stored import read_config
 
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
@@ -36,6 +37,7 @@ CHANCE, SPREAD = -math.log(0.05), 4.0
 SPREAD: wrong numbers are assumed to be log-uniform, and ln(largest / smallest) to be this."""
 LEAST = 3
 """A mistake is reported only if it explains this many printed numbers, not all of them equal."""
+FACTORS = [x for n in (2, 3, 5, 10, 60, 1000, 3600, 1e6) for x in (n, 1 / n)]
 TRIED, LARGE = 40, 500
 """TRIED: a mistake with another number of GPUs or batch size is tried with this many at most.
 LARGE: missing configurations are searched for in tables of at most this many rows."""
@@ -96,9 +98,33 @@ def judge(study: Study, images: int) -> Judgement:
             cells = cells_of(other, study.strategies[0], images)
             again.findings.append(Finding("batch_of_all", cells, cells.several))
             judgement = again
+    judgement = _rescaled(judgement, study, images)
     judgement.findings = [one for one in judgement.findings if one.place.any()]
     judgement.findings.sort(key=lambda one: SEVERITIES.index(one.severity))
     return judgement
+
+
+def _rescaled(judgement: Judgement, study: Study, images: int) -> Judgement:
+    """Return the judgement by times in another unit, if figures of several quantities need one."""
+    factors = Counter[float]()
+    for one in judgement.findings:
+        if one.cause == "wrong_by_a_factor" and one.quantity:
+            ratio = np.nanmedian((one.printed.middle / one.expected.middle)[one.place])
+            factors[min(FACTORS, key=lambda x: abs(math.log(x / ratio)))] += 1
+    (factor, columns), *_ = [*factors.most_common(1), (1.0, 0)]
+    names, tried = ["epoch", "training", "loading", "least", "most"], [judgement]
+    for most in (1, math.inf) if columns > 1 else ():
+        rows, place = study.rows.copy(), study.rows["gpus"] <= most
+        rows.loc[place, names] = rows.loc[place, names].map(
+            lambda one: one and Figure(one[0] * factor, one[1] * factor)
+        )
+        tried.append(_judged(replace(study, rows=rows), images))
+        for cells in (cells_of(study, strategy, images) for strategy in study.strategies):
+            time = cells.names["T"]
+            about = (cells, time.known & (cells.gpus <= most), time, time * factor)
+            tried[-1].findings.append(Finding("time_unit", *about))
+    best = min(tried, key=lambda one: one.figures["wrong"])
+    return best if best.figures["wrong"] < judgement.figures["wrong"] / 2 else judgement
 
 
 def _judged(study: Study, images: int) -> Judgement:
