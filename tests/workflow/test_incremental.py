@@ -49,9 +49,11 @@ def test_lost_images_or_machine_check_repeat_alone(study):
     lost = ["results/machine/check.json", str(folder.relative_to(study.folder) / "images.npz")]
     shutil.rmtree(folder)
     (study.folder / lost[0]).unlink()
-    study.configure({"grid.batch_sizes": [10, 20, 30]})
-    refused = study.snakemake("--dry-run")
-    assert refused.returncode == 1 and f"(snakemake {' '.join(lost)})" in refused.stdout
+    grid = {"parts": study.config["parts"], "grid.batch_sizes": [10, 20, 30]}
+    for changes in ({"parts": ["accuracy"]}, grid):
+        study.configure(changes)
+        refused = study.snakemake("--dry-run")
+        assert refused.returncode == 1 and f"(snakemake {' '.join(lost)})" in refused.stdout
     assert study.snakemake(*lost).returncode == 0
     planned = study.planned()
     assert planned["train_run"] == 1

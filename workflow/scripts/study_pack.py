@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.config.stored import CONFIG, MANIFEST, read_config
+from scaling.config.stored import CONFIG, MANIFEST
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
 from scaling.core.records.kind import unsigned
@@ -64,7 +64,7 @@ def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
 @command_line.script
 def main(study: str, force: bool = False) -> None:
     """Pack the study `study`. `force` replaces a stored study of this name."""
-    config = read_config(RESULTS / CONFIG)
+    config = stored.read(RESULTS)
     if (there := config["study"]) != study:
         raise UserError(f"{RESULTS} holds the study {there}, not {study!r}: pack it by that name")
     found, folder = sources(config), STUDIES / study

@@ -32,7 +32,7 @@ def test_recipe_with_an_engine_replaces_and_without_changes():
             r"cannot be read as UTF-8 text \(.* position 9: invalid start",
         ),
         ("x" * 200_000, r"is no file of at most 100,000 bytes"),
-        ("a: 2026-01-01\n", r"Object of type date is not JSON serializable"),
+        ("a: 2026-01-01\n", r"2026-01-01 is read as a date: put it in quotes"),
         ("a: !mine 1\n", r"line 1: could not determine a constructor for the tag '!mine'"),
     ],
 )

@@ -122,6 +122,11 @@ def test_special_file_of_a_study_is_refused(study, name):
         stored.check(study, stored.read(study))
 
 
+def test_folder_without_a_study_says_how_to_run_one(tmp_path):
+    with pytest.raises(UserError, match=r"has no study, as it lacks config\.yaml: make study or"):
+        stored.read(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("path", "partial", "told"),
     [

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_failed_write_leaves_only_the_old_file(tmp_path, error, raised, sentence
         (lambda path: path.symlink_to(path), "symbolic links"),
         (lambda path: path.touch() or os.truncate(path, 10**8), "at most 50,000,000 bytes"),
         ('{"a": 1}'.encode("utf-16"), "cannot be read as UTF-8 text"),
-        (b'{"status": ', "is not valid JSON .* delete it"),
+        (b'{"status": ', "is not valid JSON .*: restore it$"),
         (b'{"a": 1e999}', "is not valid JSON"),
         (b'{"a": "\\ud800"}', "is not valid JSON"),
     ],
@@ -48,6 +49,12 @@ def test_invalid_document_is_refused_in_one_sentence(tmp_path, make, sentence):
     with pytest.raises(UserError, match=rf"^{made} .*{sentence}") as caught:
         files.read_json(made)
     assert "\n" not in str(caught.value)
+
+
+def test_damaged_file_of_jobs_may_be_deleted():
+    made = files.to_do(Path("resources/dataset/digits/manifest.json"))
+    assert made == "restore it, or delete it so that it is made again"
+    assert files.to_do(Path("studies/h200x2/manifest.json")) == "restore it"
 
 
 @pytest.mark.parametrize("size", [10, 2_000_000])

@@ -5,6 +5,7 @@ only measures a user's own commands, it prints `commands alone`: PyTorch need no
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -73,7 +74,7 @@ def parsed(text: str) -> Any:
     """
     try:
         document = Plain(text).get_single_data()
-        json.dumps(document)  # No date, and no number of thousands of digits.
+        json.dumps(document, default=_no_json)  # Also refuses numbers of thousands of digits.
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark else ""
@@ -81,6 +82,10 @@ def parsed(text: str) -> Any:
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())[:200]) from error
     return document
+
+
+def _no_json(value: Any) -> Any:
+    raise ValueError(f"{value} is read as a {type(value).__name__}: put it in quotes")
 
 
 def recipes_of(layers: Iterable[Any]) -> Any:
@@ -111,7 +116,11 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration in a study's `folder`; UserError if its file is a link elsewhere."""
+    """Return the configuration in a study's `folder`; UserError if it is missing or a link."""
+    if not os.path.lexists(folder / CONFIG):
+        raise UserError(
+            f"{folder} has no study, as it lacks {CONFIG}: make study or make demo runs one"
+        )
     return read_config(files.regular(folder / CONFIG, within=folder))
 
 

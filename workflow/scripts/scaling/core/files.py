@@ -90,11 +90,17 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
         raise UserError(f"{source} cannot be read as UTF-8 text ({error})") from error
 
 
+def to_do(damaged: Path) -> str:
+    """Return what to do about a damaged file. Jobs make those in results/ and resources/ again."""
+    made = not {"results", "resources"}.isdisjoint(damaged.parts)
+    return "restore it" + (", or delete it so that it is made again" if made else "")
+
+
 def read_json(source: Path, most_bytes: int = 50_000_000) -> Any:
     """Return the JSON document in `source`; raise UserError if it is too large or invalid."""
     try:
         document = json.loads(read_text(source, most_bytes), parse_constant=float)
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{source} is not valid JSON ({error}): delete it") from error
+        raise UserError(f"{source} is not valid JSON ({error}): {to_do(source)}") from error
     return document

@@ -24,6 +24,8 @@ from scaling.tables import timing
 RESULTS, LOGS = stored.RESULTS, Path("logs")
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
 """These folders have logs of runs and reports. Other folders have logs of other measurements."""
+TRAIN = {"runs", "convergence", "to_accuracy", "experiments", "quantization"}
+"""Folders of records whose jobs train on the images; all but the last need a machine check."""
 say = logging.getLogger("snakemake.logging").info
 
 
@@ -104,12 +106,12 @@ class Progress:
         self._on_cpu = here and not gpus
 
     def _gone(self) -> Iterator[Path]:
-        """Yield each missing input whose absence makes Snakemake repeat finished runs."""
-        runs = [place for place in self._places.values() if place.parts[0] == "runs"]
-        again = any((self._records / place).exists() for place in runs)
+        """Yield each missing input whose absence makes Snakemake repeat finished trainings."""
+        places = self._places.values()
+        again = {one.parts[0] for one in places if (self._records / one).exists()} & TRAIN
         path, check = self._results / stored.CONFIG, self._records / stored.MACHINE
         before = stored.read_config(path) if again and path.exists() else self._config
-        if again and before["machine"]["check"] != "off" and not check.exists():
+        if again - {"quantization"} and before["machine"]["check"] != "off" and not check.exists():
             yield check
         if again and before["dataset"] == self._config["dataset"] and not self._images.exists():
             yield self._images

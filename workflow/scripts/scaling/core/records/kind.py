@@ -18,7 +18,6 @@ from scaling.core.section import sentence
 
 VERSION = 1
 MOST_BYTES = 5_000_000
-TO_DO = "restore it, or delete it so that it is made again"
 
 closed = with_config(ConfigDict(strict=True, allow_inf_nan=False, extra="forbid"))
 """Decorator of a schema. The schema, its subclasses and nested schemas reject unknown keys."""
@@ -223,7 +222,9 @@ class Kind:
         """Return the record at `path`; raise UserError if it is missing, damaged or invalid."""
         record = unsigned(path)
         if reason := self._wrong(record, path):
-            raise UserError(f"{path}: invalid record of {self.what} ({reason[:300]}): {TO_DO}")
+            raise UserError(
+                f"{path}: invalid record of {self.what} ({reason[:300]}): {files.to_do(path)}"
+            )
         return record
 
     def write(self, path: Path, record: Any) -> None:
@@ -253,7 +254,7 @@ def unsigned(path: Path) -> dict[str, Any]:
     """
     record = files.read_json(path, MOST_BYTES)
     if not isinstance(record, dict) or record.pop("sha256", None) != _checksum(record):
-        raise UserError(f"{path}: checksum mismatch: {TO_DO}")
+        raise UserError(f"{path}: checksum mismatch: {files.to_do(path)}")
     if record.pop("version", None) != VERSION:
         raise UserError(f"{path} has another version than {VERSION}: read it by newer code")
     return record
