@@ -63,20 +63,17 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
     """Return the note of Table 2: how the times of the row with the most communication add up."""
     undelayed = cells[cells["exchange_seconds"].notna() & cells["delay_seconds"].isna()]
-    others = ", ".join(by_configuration(undelayed))
-    other = f" (for {others}: exposed messages)" * bool(others)
+    other = ", ".join(by_configuration(undelayed))
     order = ["delay_seconds", "exchange_seconds"]
     for row in rows_of(cells.sort_values(order, ascending=False).head(1)):
-        delay = "exposed_seconds" if pd.isna(row.delay_seconds) else "delay_seconds"
-        names = ("training_seconds", "computing_seconds")
+        names = ("training_seconds", "computing_seconds", "exchange_seconds")
         text = fill(
             "{}: {} s of training = {} s computing + {} s communication. Communication is the "
             "training time with the gradient exchange minus that without it{}. Computing "
             "includes gaps in which the GPU waits for the processor.",
             label(row),
-            *(printed(row, name, significant) for name in names),
-            printed(row, delay, lambda seconds: significant(seconds, 2)),
-            other,
+            *(printed(row, name) for name in names),
+            other and f" (for {other}: exposed messages)",
         )
         if pd.notna(row.waiting_share):
             text += fill(
