@@ -53,6 +53,11 @@ from scaling.core.grid import of
         ("recipes.mine", {"command": "A=1 x {gpus}"}, "it should begin with a program; env NAME="),
         ("recipes.mine", {"command": ""}, "it should begin with a program"),
         ("grid.strategies", ["ddp", "own"], "is 'own': it should be one of ddp, dp, fsdp, zero1"),
+        (
+            "quantization.variants",
+            [{"name": "a", "seeds": [77]}],
+            "has no entry for quantization.seeds [0",
+        ),
         ("quantization.variants", [{"name": "float32"}], "has float32 (allowed: other names"),
     ],
 )
@@ -131,7 +136,9 @@ def test_unused_recipes_and_images_are_not_checked():
     [
         (("quantization.calibration_images", 2000), None, "calibration_images needs 2000 .* 1500"),
         (("quantization.calibration_images", 1501), 1500, "calibration_images needs 1501 .* 1500"),
-        (("convergence.held_out_images", 1500), 1500, "held_out_images needs 1501 .* has 1500: lo"),
+        (("convergence.held_out_images", 1500), 1500, "held_out_images needs 1501 .* are 1500: lo"),
+        (("synchronization.batch_size", 751), None, "batch_size needs 1502 .* are 384: lower"),
+        (("synchronization.train_images", 9), None, r"batch_size needs \d+ .* are 9: lower it"),
     ],
 )
 def test_more_images_than_there_are_is_refused(change, images, sentence):

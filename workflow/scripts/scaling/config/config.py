@@ -1,5 +1,6 @@
 """Check a configuration before any job starts."""
 
+import math
 import os
 import shlex
 import shutil
@@ -98,15 +99,19 @@ def train_images(config: dict[str, Any], manifest: dict[str, Any]) -> int | None
 def check_images(config: dict[str, Any], manifest: dict[str, Any]) -> None:
     """Raise UserError if a key needs more training images than the dataset is known to have."""
     images, on = train_images(config, manifest), config["parts"]
+    shared = config["synchronization"]
+    most = min(max(config["grid"]["gpus"]), config["machine"]["gpus_per_node"] or math.inf)
+    batches, few = most * (most > 1) * shared["batch_size"], shared["train_images"] or math.inf
     calibration = config["quantization"]["calibration_images"]
     held_out = config["convergence"]["held_out_images"] + 1
     refuse(
-        f"{key} needs {count} training images, and the dataset has {images}: lower it"
-        for part, key, count in (
-            ("int8", "quantization.calibration_images", calibration),
-            ("accuracy", "convergence.held_out_images", held_out),
+        f"{key} needs {count} training images, and there are {min(images, limit)}: lower it"
+        for part, key, count, limit in (
+            ("int8", "quantization.calibration_images", calibration, math.inf),
+            ("accuracy", "convergence.held_out_images", held_out, math.inf),
+            ("proofs", "synchronization.batch_size", batches, few),
         )
-        if part in on and images and count > images
+        if part in on and images and count > min(images, limit)
     )
 
 
@@ -123,13 +128,17 @@ def check_programs(config: dict[str, Any]) -> None:
 
 def _parts(config: Configuration) -> Iterator[str]:
     """Yield an error text if `parts` has `accuracy` or `int8` and another key forbids it."""
-    model, side = config.model.name, config.dataset.image_size
+    model, side, int8 = config.model.name, config.dataset.image_size, config.quantization
     if "accuracy" in config.parts and model != LAB_MODEL:
         yield f"parts has accuracy, of {LAB_MODEL} alone (allowed for {model}: leave it out)"
     if "int8" in config.parts and side != LAB_SIDE:
         yield f"parts has int8, of images of {LAB_SIDE} × {LAB_SIDE} pixels (allowed: leave it out)"
-    if "int8" in config.parts and STAGES[0] in [one.name for one in config.quantization.variants]:
+    if "int8" in config.parts and STAGES[0] in [one.name for one in int8.variants]:
         yield f"quantization.variants has {STAGES[0]} (allowed: other names, this is the network's)"
+    shown = [{*int8.seeds}.intersection(one.seeds or int8.seeds) for one in int8.variants]
+    if "int8" in config.parts and not any(shown):
+        wanted = f"quantization.seeds {int8.seeds}"
+        yield f"quantization.variants has no entry for {wanted} (allowed: without seeds, it has all)"
 
 
 def _names(config: Configuration) -> Iterator[str]:
