@@ -28,7 +28,7 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
     shutil.copytree(alone, "results/runs/recipe~plain/strategy~single", dirs_exist_ok=True)
     cells = Path("runs/recipe~plain/strategy~dp/gpus~2")
     # One failed, one was killed before, one waits for Slurm, and one runs.
-    texts = {32: "error: training failed: see above\n", 128: "epoch 1\n"}
+    texts = {32: "error: training of 2·9999 failed\n", 128: "epoch 1\n"}
     texts |= {512: "Slurm has not begun this job's script.\n", 2048: ""}
     Path("snakemake").write_text("input()")
     with subprocess.Popen([sys.executable, "snakemake"], stdin=subprocess.PIPE) as process:
@@ -48,8 +48,15 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
         ["plain", "1", *["done"] * 5, "oom"],
         [*("plain", "dp", "2"), "failed", "waiting", "waiting", "running", "done", "oom"],
     ]
-    assert "batch_size~32/seed~0.log\n  error: training failed: see above\n" in said
-    assert "\nOther measurements: 0 of 14 done\n" in said and said.isascii()
+    assert "batch_size~32/seed~0.log\n  error: training of 2·9999 failed\n" in said
+    assert "\nOther measurements: 0 of 14 done\n" in said
+
+
+def test_status_of_a_study_without_grid_has_no_table(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    config = yaml.safe_load((STORED / "config.yaml").read_text()) | {"parts": ["proofs"]}
+    first, blank, last = progress.study_status(config, since=0).splitlines()
+    assert first.endswith(", running, 0 of 1") and last == "Other measurements: 0 of 1 done"
 
 
 def test_each_due_measurement_takes_as_long_as_the_others(monkeypatch):

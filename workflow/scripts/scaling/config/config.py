@@ -138,7 +138,7 @@ def _parts(config: Configuration) -> Iterator[str]:
     shown = [{*int8.seeds}.intersection(one.seeds or int8.seeds) for one in int8.variants]
     if "int8" in config.parts and not any(shown):
         wanted = f"quantization.seeds {int8.seeds}"
-        yield f"quantization.variants has no entry for {wanted} (allowed: without seeds, it has all)"
+        yield f"quantization.variants has no entry for {wanted} (allowed: one without seeds)"
 
 
 def _names(config: Configuration) -> Iterator[str]:

@@ -18,7 +18,7 @@ EXPECTED = {
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
-    "list": "a list, as [1, 2]",
+    "list": "a list",
     "dict": "keys with values",
     "model": "keys with values",
 }
@@ -116,6 +116,8 @@ def sentence(error: Any, name: str = "it", above: tuple[str, ...] = ()) -> str:
     text = re.sub("^(Input|String|List|Value|Dictionary) should", "it should", text)
     if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
         text = f"it should be {EXPECTED[kind]}"
+        if kind == "list" and isinstance(error["input"], str | int | float):
+            text += f", as [{error['input']}]"
     elif how == "pattern_mismatch":
         text = f"it should be of the form {error['ctx']['pattern'].strip('^$')}"
     elif error["type"] == "too_short":

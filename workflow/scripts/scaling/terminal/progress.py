@@ -194,15 +194,13 @@ def study_status(config: dict[str, Any], since: float) -> str:
     first = {*(cells or others)}
     runs_now = "" if since < math.inf else "not "
     head = f"{config['study']} ({RESULTS / stored.CONFIG}), {runs_now}running, "
-    table = runs.pivot_table(
-        "state", ["recipe", "strategy", "GPUs"], "batch_size", _counted, sort=False, fill_value="-"
-    )
-    lines = [
-        f"{head}{len(there & first)} of {len(first)}{counted}\n",
-        table.reset_index().rename_axis(columns=None).to_string(index=False) + "\n",
-        f"Other measurements: {len(there & {*others})} of {len(others)} done",
-        *(f"{log}\n  {error}" for log, error in logs.items() if error),
-    ]
+    lines = [f"{head}{len(there & first)} of {len(first)}{counted}\n"]
+    if cells:
+        keys, sizes = ["recipe", "strategy", "GPUs"], "batch_size"
+        table = runs.pivot_table("state", keys, sizes, _counted, sort=False, fill_value="-")
+        lines.append(table.reset_index().rename_axis(columns=None).to_string(index=False) + "\n")
+    lines.append(f"Other measurements: {len(there & {*others})} of {len(others)} done")
+    lines += [f"{log}\n  {error}" for log, error in logs.items() if error]
     return "\n".join(lines)
 
 
@@ -237,4 +235,4 @@ def main() -> None:
         for process in processes
         if process["cwd"] == here and "snakemake" in " ".join(process["cmdline"][:3])
     ]
-    print(study_status(study, min(started, default=math.inf)).encode("ascii", "replace").decode())
+    print(printable(study_status(study, min(started, default=math.inf))))
