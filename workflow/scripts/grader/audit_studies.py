@@ -31,8 +31,8 @@ from scaling.tables.schema import as_csv
 FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
 KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 """Endings of files that may hold a table."""
-HIDDEN = (".", "~", "__")
-"""The names of hidden and temporary files start with these."""
+HIDDEN, OF_FOLDER = (".", "~", "__"), ("timings.csv", "studies.yaml")
+"""The names of hidden and temporary files start with HIDDEN."""
 COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
 """Points that a question loses for each kind of mistake (once per study), by severity."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
@@ -133,11 +133,10 @@ def cells(one: Finding) -> list[tuple[str, str, str]]:
     columns = (one.cells.gpus, one.cells.batch, one.printed.middle, digits, right, one.place)
     shown = list[tuple[str, str, str]]()
     for n, b, value, digit, expected, there in zip(*np.broadcast_arrays(*columns), strict=True):
-        if there:
-            text, other = fmt.distinguishable(float(value), float(expected))
-            if np.isfinite(digit):
-                text = f"{value:,.{max(0, int(digit))}f}".replace("-", "−")
-            shown.append((f"{n} x {b}", text, other))
+        text, other = fmt.distinguishable(float(value), float(expected))
+        if np.isfinite(digit):
+            text = f"{value:,.{max(0, int(digit))}f}".replace("-", "−")
+        shown += [(f"{n} x {b}", text, other)] * int(there)
     return shown
 
 
@@ -162,41 +161,39 @@ class Submission(NamedTuple):
 
 
 def paths(names: list[str]) -> tuple[list[Path], list[Path]]:
-    """Return the paths to audit, and the other files in given folders.
+    """Return the paths to audit, and the files in given folders that are not read.
 
-    A name is a path or a glob pattern, or several in one string.
+    A name is a path or a glob pattern, or several in one string. A folder with timings.csv is one
+    path. A folder without a table is one if it is given, or lies in a given folder of folders.
     """
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
-    given = list[Path]()
+    chosen, others = dict[Path, None](), dict[Path, None]()
     for path in map(Path, parts):
         matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
         there = [path] * path.exists() or [x for x in matches if not x.name.startswith(HIDDEN)]
-        given += there or [path]
-    chosen = dict.fromkeys(table for one in given for table in _inside(one) or [one])
-    used = {*chosen, *(one / name for one in chosen for name in ("timings.csv", "studies.yaml"))}
-    inside = [
-        one
-        for folder in given
-        for one in (sorted(folder.rglob("*")) if folder.is_dir() else ())
-        if not any(part.startswith(HIDDEN) for part in one.relative_to(folder).parts)
-    ]
-    return [*chosen], [one for one in dict.fromkeys(inside) if one.is_file() and one not in used]
+        for one in there or [path]:
+            tables, rest = _inside(one)
+            chosen |= dict.fromkeys(tables or [one])
+            others |= dict.fromkeys(rest)
+    return [*chosen], [*others]
 
 
-def _inside(path: Path, given: bool = True) -> list[Path]:
-    """Return [`path`], or the paths to audit inside if `path` is a folder without timings.csv.
-
-    A folder without a table is one of them if it lies in a given folder of folders.
-    """
-    if not path.is_dir() or (path / "timings.csv").exists():
-        return [path]
+def _inside(path: Path, given: bool = True) -> tuple[list[Path], list[Path]]:
+    """Return the paths to audit in a folder, or the file itself, and the files not read."""
+    if not path.is_dir():
+        return [path], []
     shown = [one for one in sorted(path.iterdir()) if not one.name.startswith(HIDDEN)]
-    tables = [one for one in shown if one.suffix.lower() in KINDS and not one.is_dir()]
+    rest = [one for one in shown if one.is_file() and one.name not in OF_FOLDER]
+    if path / "timings.csv" in shown:
+        return [path], rest
+    tables = [one for one in rest if one.suffix.lower() in KINDS]
     if path / "answers.md" in tables:  # The same answers in the order of a form.
         tables = [one for one in tables if not one.match("answers-*.md")]
-    folders = [one for one in shown if one.is_dir()]
-    of_folders = given and not tables
-    return tables + [x for one in folders for x in _inside(one, False) or [one] * of_folders]
+    rest, of_folders = [one for one in rest if one not in tables], given and not tables
+    for one in (one for one in shown if one.is_dir()):
+        below, unread = _inside(one, given=False)
+        tables, rest = tables + (below or [one] * of_folders), rest + unread
+    return tables, rest
 
 
 def read(path: Path, images: int, form: str = "") -> Submission:

@@ -16,16 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from grader.formulas import (
-    UNKNOWN,
-    Cells,
-    Interval,
-    Verdict,
-    cells_of,
-    formulas,
-    times,
-    verdicts,
-)
+from grader.formulas import UNKNOWN, Cells, Interval, Verdict, cells_of, formulas, times, verdicts
 from grader.study import FORMULAS, TITLES, Study
 from grader.words import Figure
 from scaling.config.stored import read_config
@@ -37,7 +28,7 @@ CHANCE, SPREAD = -math.log(0.05), 4.0
 SPREAD: wrong numbers are assumed to be log-uniform, and ln(largest / smallest) to be this."""
 LEAST = 3
 """A mistake is reported only if it explains this many printed numbers, not all of them equal."""
-FACTORS = [x for n in (2, 3, 5, 10, 60, 1000, 3600, 1e6) for x in (n, 1 / n)]
+FACTORS = np.array([2, 3, 5, 10, 60, 1e3, 3600, 1e6]) ** [[1.0], [-1.0]]
 TRIED, LARGE = 40, 500
 """TRIED: a mistake with another number of GPUs or batch size is tried with this many at most.
 LARGE: missing configurations are searched for in tables of at most this many rows."""
@@ -106,11 +97,9 @@ def judge(study: Study, images: int) -> Judgement:
 
 def _rescaled(judgement: Judgement, study: Study, images: int) -> Judgement:
     """Return the judgement by times in another unit, if figures of several quantities need one."""
-    factors = Counter[float]()
-    for one in judgement.findings:
-        if one.cause == "wrong_by_a_factor" and one.quantity:
-            ratio = np.nanmedian((one.printed.middle / one.expected.middle)[one.place])
-            factors[min(FACTORS, key=lambda x: abs(math.log(x / ratio)))] += 1
+    causes = [one for one in judgement.findings if one.cause == "wrong_by_a_factor"]
+    ratios = [np.nanmedian((x.printed.middle / x.expected.middle)[x.place]) for x in causes]
+    factors = Counter(FACTORS.flat[np.abs(np.log(FACTORS / ratio)).argmin()] for ratio in ratios)
     (factor, columns), *_ = [*factors.most_common(1), (1.0, 0)]
     names, tried = ["epoch", "training", "loading", "least", "most"], [judgement]
     for most in (1, math.inf) if columns > 1 else ():
@@ -161,10 +150,9 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
             "unexplained": left & ~near,
             "measured_or_unknown": one.opened & ~one.explained,
         }
-        no_bytes = (name == "bandwidth") & ~cells.names["K"].known
-        unknown = {"unchecked": one.open & ~no_bytes, "bytes_unknown": one.open & no_bytes}
-        places |= {x: place & ~one.explained for x, place in unknown.items()}
-        places |= {"blank_figure": blank} | one.remarks
+        unknown, counted = one.open & ~one.explained, cells.names["K"].known | (name != "bandwidth")
+        places |= {"blank_figure": blank, "unchecked": unknown & counted} | one.remarks
+        places["bytes_unknown"] = unknown & ~counted
         about = (one.printed, one.right, name)
         judgement.findings += causes[name]
         judgement.findings += [Finding(x, cells, place, *about) for x, place in places.items()]

@@ -201,13 +201,11 @@ def _add(tables: Tables, caption: str, above: str, heads: list[Head], rows: list
     columns, twice = _single(_quantities(heads, head(caption)), rows)
     if not columns:
         raise UserError(twice or f"nothing says what the figures of {names} are")
-    tables.notes += [twice] * bool(twice)
     tables.heads += heads
     others = [(j, one) for j, one in enumerate(heads) if j not in columns]
-    skipped = [
-        f"`{x.text}`" for j, x in others if x.field not in IDENTITY and any(y[j] for _, y in rows)
-    ]
-    tables.notes += [f"not checked: {', '.join(skipped)}"] * bool(skipped)
+    unread = [(j, one) for j, one in others if one.field not in IDENTITY]
+    skipped = [f"`{one.text}`" for j, one in unread if any(cells[j] for _, cells in rows)]
+    tables.notes += filter(None, [twice, f"not checked: {', '.join(skipped)}" * bool(skipped)])
     keys = {one.field: j for j, one in others if one.field in IDENTITY}
     if "batch_size" in keys:
         keys.pop("global_batch", None)
@@ -262,8 +260,8 @@ def _single(columns: dict[int, Head], rows: list[Row]) -> tuple[dict[int, Head],
     for j, one in columns.items():
         each[one.field, one.gpus, one.batch].append(j)
     for places in each.values():
-        kinds = [PATTERNS[x] for x in ("average", "epoch", "plain")]
-        ranked = ([j for j in places if kind.search(columns[j].words)] for kind in kinds)
+        kinds = ("average", "epoch", "plain")
+        ranked = ([j for j in places if PATTERNS[x].search(columns[j].words)] for x in kinds)
         best, *others = next(filter(None, ranked), places)
         for other in others:
             pairs = [[figure(plain(x[j]), columns[j]) for j in (best, other)] for _, x in rows]
