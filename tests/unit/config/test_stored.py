@@ -77,7 +77,9 @@ def test_stored_study_without_a_run_is_refused_unless_partial(folder):
     assert files_in(STUDY) == FILES[:-1]
     sweep = folder / "results/interconnect/gpus~2/sweep.json"
     sweep.write_text(sweep.read_text().replace('"gpus": 2', '"gpus": 3'))
-    with pytest.raises(UserError, match=r"sweep\.json: checksum mismatch"):
+    with pytest.raises(
+        UserError, match=r"sweep\.json: checksum mismatch: restore it, or delete it"
+    ):
         pack()
 
 
@@ -103,6 +105,8 @@ def test_wrong_name_is_answered_by_all_studies(study):
         with pytest.raises(UserError, match=f"has no study '{name}': there are mine, second$"):
             stored.find(study.parent, name)
     assert stored.find(study.parent, "mine") == study
+    with pytest.raises(UserError, match=r"has no study, as it lacks config\.yaml: make study or"):
+        stored.read(study.parent)
 
 
 @pytest.mark.parametrize("name", ["config.yaml", LAST, "runs", "manifest.json"])
@@ -120,11 +124,6 @@ def test_special_file_of_a_study_is_refused(study, name):
     os.mkfifo(study / name)
     with pytest.raises(UserError, match=rf"mine/{name} is no file"):
         stored.check(study, stored.read(study))
-
-
-def test_folder_without_a_study_says_how_to_run_one(tmp_path):
-    with pytest.raises(UserError, match=r"has no study, as it lacks config\.yaml: make study or"):
-        stored.read(tmp_path)
 
 
 @pytest.mark.parametrize(

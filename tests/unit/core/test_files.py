@@ -2,7 +2,6 @@
 
 import errno
 import os
-from pathlib import Path
 
 import pytest
 
@@ -49,12 +48,6 @@ def test_invalid_document_is_refused_in_one_sentence(tmp_path, make, sentence):
     with pytest.raises(UserError, match=rf"^{made} .*{sentence}") as caught:
         files.read_json(made)
     assert "\n" not in str(caught.value)
-
-
-def test_damaged_file_of_jobs_may_be_deleted():
-    made = files.to_do(Path("resources/dataset/digits/manifest.json"))
-    assert made == "restore it, or delete it so that it is made again"
-    assert files.to_do(Path("studies/h200x2/manifest.json")) == "restore it"
 
 
 @pytest.mark.parametrize("size", [10, 2_000_000])

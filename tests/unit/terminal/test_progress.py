@@ -55,7 +55,7 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
 def test_status_of_a_study_without_grid_has_no_table(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     config = yaml.safe_load((STORED / "config.yaml").read_text()) | {"parts": ["proofs"]}
-    first, blank, last = progress.study_status(config, since=0).splitlines()
+    first, _, last = progress.study_status(config, since=0).splitlines()
     assert first.endswith(", running, 0 of 1") and last == "Other measurements: 0 of 1 done"
 
 

@@ -286,8 +286,8 @@ def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) ->
         if "command" in values and values.keys().isdisjoint(("engine", "base")):
             values["engine"] = COMMAND.name
         if ("engine" in values) == ("base" in values):
-            ways = f"an engine ({', '.join(engines)}), a base, or a command"
-            raise ValueError(f"{place} needs either {ways}")
+            listed = ", ".join(engines)
+            raise ValueError(f"{place} needs an engine ({listed}), or else a base or a command")
         whole = values | whole
         name, key = whole.pop("base", None), f"{place}.base"
     if whole["engine"] == COMMAND.name:

@@ -25,13 +25,13 @@ OF_A_SHELL = re.compile(r"&&|&|[|]{1,2}|;|\S+;|~.*|\d?(>>?|<)(&?\d|[\w./~-]+)?")
 
 
 def places(command: str) -> set[str]:
-    """Return the texts in braces in a command; raise ValueError for wrong quotes or braces."""
+    """Return the names in braces in a command, with a colon if a format follows.
+
+    Raise ValueError for wrong quotes or braces.
+    """
     fields = [field for word in shlex.split(command) for field in Formatter().parse(word)]
-    return {
-        name + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
-        for _, name, form, conversion in fields
-        if name is not None
-    }
+    known = [(name, form, kind) for _, name, form, kind in fields if name is not None]
+    return {f"{name}:" if form or kind else name for name, form, kind in known}
 
 
 def _can_be_started(command: str) -> str:
