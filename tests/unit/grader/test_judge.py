@@ -80,10 +80,8 @@ def test_a_range_excuses_only_where_it_is_one(tmp_path):
     noisy = {(2, 512): fast, (1, 512): {"epoch_seconds_min": "11.9"}}
     assert set(causes_of(study(tmp_path, edited(noisy)))) == set()
     wrong = {(2, 512): fast | {"epoch_seconds_min": "7.8"}}
-    assert set(causes_of(study(tmp_path, edited(wrong)))) == {
-        "outside_its_range",
-        "faster_than_gpus",
-    }
+    causes = causes_of(study(tmp_path, edited(wrong)))
+    assert causes.keys() == {"outside_its_range", "faster_than_gpus"}
 
 
 def test_no_gpu_computes_faster_than_at_its_peak(tmp_path):
@@ -102,7 +100,8 @@ TIMED = "gpus,batch_size,Time (s),Speedup\n1,32,98.5,1.00\n1,128,71.3,1.00\n1,51
 TIMED += "2,32,67.0,1.47\n2,128,38.1,1.87\n2,512,32.7,1.97\n"
 WITH = "gpus,batch_size,epoch time (s),{}\n1,32,98.5,{}\n1,128,71.3,{}\n1,512,64.3,{}\n"
 WITH += "2,32,67.0,{}\n2,128,38.1,{}\n2,512,32.7,{}\n"
-PARTS = "compute (s),comm (s)"
+MS = re.sub(r"(,\d+\.\d),", r"\g<1>e3,", WITH)
+PARTS, ONE = "compute (s),comm (s)", "gpus,batch,epoch time (s),compute (s)"
 STRONG = "GPUs,Global batch size,Time (s),Speedup\n1,128,40.0,1.00\n1,256,36.0,1.00\n"
 STRONG += "2,128,25.0,1.60\n2,256,20.0,1.80\n"
 LAB = """Training with DDP
@@ -130,14 +129,8 @@ PUBLISHED = {
         WITH.format(PARTS, ",", ",", ",", "40.1,26.9", "30.1,8.0", "29.7,3.0"),
         set(),
     ),
-    "measured parts of one cell": (
-        "gpus,batch,epoch time (s),compute (s),comm (s)\n1,32,2.29,,\n2,32,1.27,1.16,0.11\n",
-        set(),
-    ),
-    "measured parts of one GPU": (
-        "gpus,batch,epoch time (s),compute (s)\n1,32,19.38,17.90\n2,32,11.26,8.95\n4,32,6.02,4.48",
-        set(),
-    ),
+    "one measured cell": (ONE + ",comm (s)\n1,32,2.29,,\n2,32,1.27,1.16,0.11\n", set()),
+    "measured on one GPU": (ONE + "\n1,32,19.38,17.90\n2,32,11.26,8.95\n4,32,6.02,4.48", set()),
     "training time of Question 1": (LAB, set()),
     "rate times N": (WITH.format("images/s", 508, 701, 778, 1493, 2625, 3058), {"times_gpus"}),
     "mean of the times on one GPU": (
@@ -153,18 +146,10 @@ PUBLISHED = {
         WITH.format(PARTS, *["98.5,0", "71.3,0", "64.3,0"] * 2),
         {"not_divided", "unexplained"},
     ),
-    "N T(N) / T(1) as efficiency": (
-        WITH.format("efficiency (%)", 100, 100, 100, "136.0", "106.9", "101.7"),
-        {"inverted"},
-    ),
-    "speedup without T(1,b)": (
-        "gpus,batch,time (s),speedup\n2,128,11.26,1.00\n4,128,6.02,1.87\n8,128,3.31,3.40\n",
-        set(),
-    ),
+    "N T(N) / T(1)": (WITH.format("eff (%)", 100, 100, 100, 136.0, 106.9, 101.7), {"inverted"}),
+    "no T(1,b)": ("gpus,batch,t,speedup\n2,8,9.26,1.00\n4,8,4.95,1.87\n8,8,2.72,3.40\n", set()),
     "milliseconds below seconds": (
-        re.sub(r"(,\d+\.\d),", r"\g<1>e3,", WITH).format(
-            PARTS, "98.5,", "71.3,", "64.3,", "49.2,17.8", "35.6,2.5", "32.1,0.6"
-        ),
+        MS.format(PARTS, "98.5,", "71.3,", "64.3,", "49.2,17.8", "35.6,2.5", "32.1,0.6"),
         {"time_unit"},
     ),
     "digits exchanged": (TIMED.replace("1.97", "1.79"), {"unexplained"}),

@@ -30,9 +30,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     with pytest.raises(UserError) as failed:
         audit_studies.main([*pile, pile[0], "--form", "B5", "--output", str(target)])
     wrong = ", ".join([pile[1], pile[3]])
-    assert (
-        str(failed.value) == f"2 of 4 have errors or are refused: {wrong}; see the findings above"
-    )
+    assert str(failed.value).startswith(f"2 of 4 have errors or are refused: {wrong};")
     assert failed.value.status == 3
     lines = capsys.readouterr().out.splitlines()
     start = f"{pile[1]}: bobs: error: times gpus: the printed speedup is N times T(1,b) / T(N,b)"
@@ -63,11 +61,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     points = [["Q2", "8", "10"], ["Q3.1", "5", "5"], ["Q3.2", "5", "5"], ["all", "18", "20"]]
     assert f"{summary[1]}." in own.text and own.rows("Points") == points
     index = pd.read_csv(folder / "audit.csv")
-    assert index[["study", "causes", "points"]].values.tolist()[1] == [
-        "bobs",
-        "speedup: times gpus",
-        18,
-    ]
+    assert [*index.loc[1, ["study", "causes", "points"]]] == ["bobs", "speedup: times gpus", 18]
     # With 100 images no batch of 128 can be drawn.
     with pytest.raises(UserError):
         audit_studies.main([pile[0], "--train-images", "100"])
@@ -88,10 +82,7 @@ ODD = {
 
 
 def test_whatever_lies_in_a_pile_each_gets_a_line(tmp_path, capsys):
-    words = {
-        "fifo": "is no file of at most 4,000,000 bytes",
-        "nothing": "there is no table in it; save one as CSV",
-    }
+    words = {"fifo": "is no file of at most 4,000,000 bytes", "nothing": "no table in it; save"}
     words |= {"linked": "is a link out of"}
     for name in words:
         (write(tmp_path / name) / "timings.csv").unlink()
@@ -165,10 +156,8 @@ def test_a_name_steers_no_terminal_page_or_spreadsheet(tmp_path, capsys, monkeyp
 def test_folder_names_with_spaces_and_patterns_come_as_make_gives_them(tmp_path):
     folders = [write(tmp_path / name) for name in ("ann b", "bob")]
     assert audit_studies.paths([str(folders[0])])[0] == folders[:1]
-    assert audit_studies.paths([f"{tmp_path}/* {tmp_path}/none"])[0] == [
-        *folders,
-        tmp_path / "none",
-    ]
+    found, _ = audit_studies.paths([f"{tmp_path}/* {tmp_path}/none"])
+    assert found == [*folders, tmp_path / "none"]
 
 
 def test_a_defect_in_the_audit_of_one_study_leaves_the_others_theirs(pile, capsys, monkeypatch):

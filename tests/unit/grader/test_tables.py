@@ -92,11 +92,7 @@ def test_every_form_of_one_table_is_the_same_study(tmp_path, text):
         ("time,bw", "9500ms,1200 kB/s", {"epoch": 9.5, "bandwidth": 0.0012}),
         ("time,Time (ms),S", "9.0,8999,1.5", {"epoch": 9, "speedup": 1.5}),
         ("Epoch 1 (s),Epoch 2 (s),Average (s)", "9,8,8.5", {"epoch": 8.5}),
-        (
-            "Val time,Data time,Other (s),Epoch time,images/s/GPU,Comment",
-            "1,2,3,9,5,x",
-            {"epoch": 9},
-        ),
+        ("Val time,Data time,Other (s),Epoch time,img/s/GPU,Comment", "1,2,3,9,5,x", {"epoch": 9}),
         ("Ideal speedup,Speedup vs 4 GPUs,speedup,t", "2,1,1.5,9", {"speedup": 1.5}),
         ("t,Comm (s),Comp (s)", "9,−2,8", {"communication": -2, "compute": 8}),
         ("time,Bandwidth utilization (GB/s)", "9,0.85", {"bandwidth": 0.85}),

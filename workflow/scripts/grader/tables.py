@@ -26,7 +26,7 @@ JUDGED_BY = {"epoch", "training", "rate", "communication"}
 IN_WORDS = re.compile(r",? (\d+) GPUs?$")
 ONE_COMMA = re.compile(r"(?<![\d.,])\d+(?:\.\d{3})*,\d+(?![.,]?\d)")
 POINT = re.compile(
-    r"(?<![\d.,])(?!(?:[1-9]\d{0,2}\.\d{3}|\d+(?:\.\d{3})*,\d+)(?![.,]?\d))\d[\d,]*\.\d"
+    r"(?<![\d.,])(?!(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+(?:\.\d{3})*,\d+)(?![.,]?\d))\d[\d,]*\.\d"
 )
 """Numbers with one comma, and numbers whose point cannot be one of thousands."""
 Record = dict[str, Any]
