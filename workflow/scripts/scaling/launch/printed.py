@@ -127,8 +127,13 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
                 raise ValueError(f"it comes after {last[0]}: print epochs in their order")
             if times[place] == ranks:
                 raise ValueError("each process has printed that before: number epochs on")
+        except ValidationError as invalid:
+            first = invalid.errors()[0]
+            no_json = first["type"] == "json_invalid"
+            why = "it is not JSON: print(json.dumps(…)) writes it" if no_json else sentence(first)
+            raise _refused(line, why) from invalid
         except ValueError as error:
-            raise _refused(line, _reason(error)) from error
+            raise _refused(line, str(error)) from error
         times[place] += 1
         last = max(last, place)
         row = printed.model_dump() | {"end": now}
@@ -144,14 +149,6 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
         why = "no time has passed since the line before: flush each line, or print seconds"
         raise _refused(timed_lines[fast.index[0]][1], why)
     return lines.assign(seconds=lines["seconds"].mask(missing, waited))
-
-
-def _reason(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors()[0]
-    no_json = first["type"] == "json_invalid"
-    return "it is not JSON: print(json.dumps(…)) writes it" if no_json else sentence(first)
 
 
 def _refused(line: str, why: str) -> UserError:
