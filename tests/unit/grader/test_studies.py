@@ -14,6 +14,7 @@ from grader.study import CIFAR10_TRAIN_IMAGES
 from scaling.core.errors import UserError
 
 TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
+TWICE = "counts gpus twice"
 WRONG = edited(TIMES_GPUS, CLEAN.replace("clean,", "bobs,"))
 NONE = CLEAN.splitlines()[0] + "\nnone,ddp,resnet18-cifar,11173962,2,128,oom,,,,,,,,,\n"
 
@@ -33,9 +34,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     assert str(failed.value).startswith(f"2 of 4 have errors or are refused: {wrong};")
     assert failed.value.status == 3
     lines = capsys.readouterr().out.splitlines()
-    start = (
-        f"{pile[1]}: bobs: error: counts gpus twice: the printed speedup is N times T(1,b) / T(N,b)"
-    )
+    start = f"{pile[1]}: bobs: error: {TWICE}: the printed speedup is N times T(1,b) / T(N,b)"
     (line,) = [one for one in lines if one.startswith(start)]
     assert "leave the factor N away" in line
     assert "(ddp: 2 x 128: 3.679, expected 1.84; 2 x 512" in line
@@ -47,10 +46,7 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     assert lines[-2:] == ["4 given, 4 read, 0 refused", f"The page is {target}"]
     page = Page(target.read_text(encoding="utf-8"))
     right, errors = ["clean", pile[0], "7"], ["bobs", pile[1], "7"]
-    rows = [
-        [*right, summary[0], "", "20"],
-        [*errors, summary[1], "speedup: counts gpus twice", "18"],
-    ]
+    rows = [[*right, summary[0], "", "20"], [*errors, summary[1], f"speedup: {TWICE}", "18"]]
     assert page.rows("All studies")[:2] == rows
     for link in {named["href"] for tag, named in page.elements if tag == "a"} - {"#all"}:
         file, _, anchor = link.partition("#")
@@ -60,19 +56,13 @@ def test_a_pile_has_a_line_for_each_submission_and_a_page(pile, tmp_path, capsys
     folder = tmp_path / "audit"
     own = Page((folder / "002-bob-b.html").read_text(encoding="utf-8"))
     (finding,) = own.rows("Findings")
-    assert (
-        finding[:2] == ["error", "counts gpus twice"] and "leave the factor N away." in finding[4]
-    )
+    assert finding[:2] == ["error", TWICE] and "leave the factor N away." in finding[4]
     wrong = own.rows("Wrong figures")
     assert len(wrong) == 4 and wrong[0] == ["Q2", "speedup", "2 x 128", "3.679", "1.84"]
     points = [["Q2", "8", "10"], ["Q3.1", "5", "5"], ["Q3.2", "5", "5"], ["all", "18", "20"]]
     assert f"{summary[1]}." in own.text and own.rows("Points") == points
     index = pd.read_csv(folder / "audit.csv")
-    assert [*index.loc[1, ["study", "causes", "points"]]] == [
-        "bobs",
-        "speedup: counts gpus twice",
-        18,
-    ]
+    assert [*index.loc[1, ["study", "causes", "points"]]] == ["bobs", f"speedup: {TWICE}", 18]
     # With 100 images no batch of 128 can be drawn.
     with pytest.raises(UserError):
         audit_studies.main([pile[0], "--train-images", "100"])
