@@ -21,7 +21,6 @@ from scaling.launch import lease, preflight
 from scaling.launch.jobs import Jobs, as_json, measuring
 from scaling.registry import engine as engines
 from scaling.registry.entries import DATASETS, model_code
-from scaling.registry.strategy import STRATEGIES
 from scaling.tables.schema import StudyFiles
 from scaling.terminal.progress import Progress
 

@@ -2,9 +2,6 @@
 from scaling.launch.measure import MachineCheck, Probe, Sweep
 from scaling.synchronization.plan import Plan
 
-# Each of them is compared with DistributedDataParallel.
-PARALLEL = ["ddp", "dp", "fsdp", "zero1"]
-
 
 rule dataset_prepare:
     output:
@@ -71,8 +68,7 @@ use rule peaks_measure as synchronization_measure with:
         **JOBS.job("plan", Plan, "synchronization"),
         code=measuring(
             *("scaling.synchronization.worker", "scaling.launch.measure"),
-            *(module for name in PARALLEL for module in STRATEGIES.modules(name)),
-            *model_code(MODEL),
+            *("scaling.training.strategies", *model_code(MODEL)),
         ),
 
 

@@ -6,8 +6,7 @@ from scaling.launch.run_spec import CommandOptions, RunSpec
 
 # Trainings to an accuracy have as many epochs as were chosen, none to settle.
 WHOLE = {"warmup_epochs": 1, "micro_batches": 1, "instrumented_iterations": 0}
-for limit in ("warmup_seconds", "measured_seconds", "max_measured_seconds"):
-    WHOLE[limit] = 0.0
+WHOLE |= {"warmup_seconds": 0.0, "measured_seconds": 0.0, "max_measured_seconds": 0.0}
 
 
 rule train_run:

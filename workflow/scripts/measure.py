@@ -23,8 +23,7 @@ def check_machine(check: MachineCheck) -> None:
     if device == "cuda" and check.products:
         about = {"name": "looking at the machine", "advice": "; machine.check: off does without it"}
         found = measure.run(f"{machine.__name__}:start", check, processes=check.gpus, **about)
-        hosts = [line["host"] for line in found.of("host")]
-        gpus, surroundings = [line["gpu"] for line in found.of("gpu")], found.environment
+        hosts, gpus, surroundings = found.of("host"), found.of("gpu"), found.environment
     else:
         code = code_digest.digest(machine.__name__, measuring=True)
         surroundings = environment.describe(device) | {"code_digest": code}
@@ -50,7 +49,7 @@ def measure_peaks(probe: Probe) -> None:
         "device": found.environment["device"],
         "gpus": len(found.environment["device_ids"]),
         "cpu_threads": probe.cpu_threads,
-        "rows": [line["row"] for line in found.of("row")],
+        "rows": found.of("row"),
         "environment": found.environment,
     }
     PEAKS.write(probe.output, document)
@@ -68,8 +67,8 @@ def sweep_messages(sweep: Sweep) -> None:
         "gpus": sweep.gpus,
         "backend": "nccl" if device == "cuda" else "gloo",
         "device": device,
-        "gradient_bytes": found.of("model")[0]["gradient_bytes"],
-        "rows": [line["row"] for line in found.of("row")],
+        "gradient_bytes": found.lines["model"][0]["gradient_bytes"],
+        "rows": found.of("row"),
         "environment": found.environment,
     }
     SWEEP.write(sweep.output, document)
@@ -110,13 +109,10 @@ def main(
     plan: Plan | None = None,
 ) -> None:
     """Make the measurement whose options are given."""
-    if not (check or probe or sweep or plan):
+    wanted: dict[Any, Any] = {check_machine: check, measure_peaks: probe}
+    wanted |= {sweep_messages: sweep, compare_ranks: plan}
+    if not any(wanted.values()):
         raise UserError("nothing to measure: give check, probe, sweep or plan")
-    if check:
-        check_machine(check)
-    if probe:
-        measure_peaks(probe)
-    if sweep:
-        sweep_messages(sweep)
-    if plan:
-        compare_ranks(plan)
+    for measurement, options in wanted.items():
+        if options:
+            measurement(options)

@@ -13,11 +13,6 @@ from scaling.quantization.training import TutorialTraining
 from scaling.quantization.variant import VariantEvaluation, measure
 
 
-def train(training: TutorialTraining) -> None:
-    with lease.device(training.device) as device:
-        save_weights(training.train(device), training.output)
-
-
 def evaluate(evaluation: VariantEvaluation) -> None:
     # TF32 keeps 10 bits of a float32; sums of integers must stay integers.
     torch.backends.cudnn.allow_tf32 = False
@@ -52,6 +47,7 @@ def main(
     if not (training or evaluation):
         raise UserError("nothing to do: give training or evaluation")
     if training:
-        train(training)
+        with lease.device(training.device) as device:
+            save_weights(training.train(device), training.output)
     if evaluation:
         evaluate(evaluation)

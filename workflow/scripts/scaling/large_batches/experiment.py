@@ -30,8 +30,8 @@ BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
 """Maximum batch size and number of images for batch-norm statistics before an evaluation. Wu and
 Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
 
-OF_THE_RATES = ("warmup_share", "decay", "momentum", "rest_rate")
-"""Options of a technique that only determine the learning rates or the momentum of a run."""
+OF_THE_RATES = ("warmup_share", "decay", "rest_rate")
+"""Options of a technique that only determine the learning rates of a run."""
 
 
 @dataclass
@@ -151,12 +151,10 @@ class Experiment:
     def spec(self, technique: Technique, seed: int) -> RunSpec:
         """Return the parameters of a run, which trains the global batch on one GPU."""
         on_gpu, study = self.device.type == "cuda", self.study
-        kept = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
-        rule = UpdateRule(**kept | {"muon": float(technique.muon > 0)})
-        options = rule.model_dump() | {"precision": study.precision, "compile": False}
-        options |= {"channels_last": on_gpu, "cuda_graph": on_gpu, "fused_norms": False}
-        momentum = study.momentum if technique.momentum is None else technique.momentum
-        sgd = study.model_dump(include=Sgd.model_fields.keys() - {"momentum"})
+        options = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
+        options |= {"muon": float(technique.muon > 0), "precision": study.precision}
+        options |= {"channels_last": on_gpu, "cuda_graph": on_gpu}
+        options |= {"compile": False, "fused_norms": False}
         return RunSpec(
             cell=Cell("technique", "ddp", 1, self.global_batch, seed),
             warmup_epochs=0,
@@ -165,8 +163,7 @@ class Experiment:
             model=Model(width=study.model_width),
             engine="resident",
             recipe_options=options,
-            momentum=momentum,
-            **sgd,
+            **study.model_dump(include={*Sgd.model_fields}),
         )
 
     def _evaluate(

@@ -57,21 +57,20 @@ class Jobs:
         self.minutes = math.ceil(max(machine["time_limit_seconds"], SHORTEST_LIMIT) / 60) + 5
         """Time limit of a job in minutes: the measurement's limit, plus 5 to start and stop."""
         self._per_node = machine["gpus_per_node"] or math.inf
-        timed = [config["recipes"][name] for name in config["grid"]["recipes"]]
-        workers = max(recipe.get("loader_workers", 0) for recipe in timed)
-        self._cores_per_gpu = machine["cpu_threads"] + workers
+        recipes = config["recipes"]
+        workers = [recipes[name].get("loader_workers", 0) for name in config["grid"]["recipes"]]
+        self._cores_per_gpu = machine["cpu_threads"] + max(workers)
         self.first = len(runs) + 1
         """Priority of jobs that must come before all runs of the grid."""
-        recipes = config["recipes"]
         self.commands = {name: own for name, own in recipes.items() if "command" in own}
         """Recipes that run a command of the user, by name."""
-        runs = in_turns(runs)
-        repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
         self._records = Path(records)
-        runs_of = (self._records / "runs").rglob
-        self._begun = {one: any(runs_of(f"seed~*{one}/run.json")) for one in repeats}
+        repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
+        there = self._records.joinpath("runs").rglob
+        self._begun = {one: any(there(f"seed~*{one}/run.json")) for one in repeats}
         """Whether each repeat has records of runs, by its folder (`grid.repeat_folder`)."""
-        self._places = {run.record_path(Path()): len(runs) - n for n, run in enumerate(runs)}
+        last_first = reversed(in_turns(runs))
+        self._places = {run.record_path(Path()): n for n, run in enumerate(last_first, 1)}
 
     def machine_check(self, wildcards: Mapping[str, str]) -> list[str]:
         """Return the input of a repeat's jobs: a list with the path of its machine check, or [].
@@ -112,8 +111,8 @@ class Jobs:
 
         def job(wildcards: Any) -> str:
             gpus = self.gpus(wildcards)
-            placed = {"gpus": gpus, "nodes": self.nodes(gpus)}
-            return as_json(**{name: self.options(kind, *sections, **placed)})
+            options = self.options(kind, *sections, gpus=gpus, nodes=self.nodes(gpus))
+            return as_json(**{name: options})
 
         def files(wildcards: Any, input: Any, output: Any) -> str:
             given = {**input, "output": output[0]}
@@ -136,14 +135,13 @@ class Jobs:
             cell = {key: wildcards[key] for key in ("recipe", "strategy")}
             cell |= {key: int(wildcards[key]) for key in ("gpus", "batch_size", "seed")}
             cell["repeat"] = int(wildcards["repeat"].rpartition("~")[2] or 0)
-            spec = self.options(kind, *sections, **own) | {"cell": cell, "recipe_options": recipe}
-            spec["nodes"] = self.nodes(cell["gpus"])
-            spec["engine"] = options["engine"]
-            return as_json(spec=spec)
+            of_run = {"cell": cell, "recipe_options": recipe, "engine": options["engine"]}
+            of_run |= {"nodes": self.nodes(cell["gpus"])}
+            return as_json(spec=self.options(kind, *sections, **own, **of_run))
 
         def files(wildcards: Any, input: Any, output: Any) -> str:
-            places = {"images": input.get("dataset"), "manifest": input.get("manifest")}
-            return as_json(output=output[0], **places)
+            images, manifest = input.get("dataset"), input.get("manifest")
+            return as_json(output=output[0], images=images, manifest=manifest)
 
         return {"job": job, "files": files}
 

@@ -81,9 +81,9 @@ class ProcessResult:
     lines: LinesByKind = field(default_factory=lambda: by_kind([]))
     environment: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return all reports of one kind, in order, without their key `rank`."""
-        return [{key: line[key] for key in line if key != "rank"} for line in self.lines[kind]]
+    def of(self, kind: str) -> list[Any]:
+        """Return the values of the key `kind` in all reports of this kind, in order."""
+        return [line[kind] for line in self.lines[kind]]
 
 
 def elapsed() -> float:

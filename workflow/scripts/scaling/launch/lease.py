@@ -93,12 +93,12 @@ def device(requested: environment.Device) -> Iterator[Any]:
     """Yield the torch.device to compute on; a GPU is locked during the block."""
     import torch
 
-    kind = environment.resolve_device(requested)
-    with ExitStack() as held:
-        if kind == "cuda":
-            (name,) = held.enter_context(gpus(1, environment.visible_gpus()))
-            os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
-        yield torch.device("cuda:0" if kind == "cuda" else kind)
+    if environment.resolve_device(requested) == "cpu":
+        yield torch.device("cpu")
+        return
+    with gpus(1, environment.visible_gpus()) as (name,):
+        os.environ |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
+        yield torch.device("cuda:0")
 
 
 def _take(uuid: str) -> socket.socket | None:

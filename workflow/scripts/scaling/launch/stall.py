@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import torch
@@ -60,7 +59,7 @@ class StepProgress:
             return
         if self._side is not None:
             self._side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._side) if self._side is not None else nullcontext():
+        with torch.cuda.stream(self._side):
             self._finished.copy_(self._numbers[step], non_blocking=True)
 
     def end(self) -> None:

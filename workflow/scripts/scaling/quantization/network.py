@@ -169,9 +169,8 @@ class QuantizedLayer(nn.Module):
         self.accumulator_scale = accumulator = self.scales[..., 0] * input_scale
         if "no_product" in scheme.mistakes:
             accumulator = self.scales[..., 0] * images_scale
-        bias_scale = accumulator
-        if "bias_unscaled" in scheme.mistakes:
-            bias_scale = torch.ones_like(accumulator)
+        unscaled = "bias_unscaled" in scheme.mistakes
+        bias_scale = torch.ones_like(accumulator) if unscaled else accumulator
         if "bias_scale" in scheme.mistakes:
             bias_scale = qmax(32) / bias_scale
         assert layer.bias is not None

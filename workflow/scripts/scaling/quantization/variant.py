@@ -69,8 +69,8 @@ def measure(
     }
     if is_integer:
         for row in rows:
-            row["output_range"] = ends = [*calibration[name := row["layer"]]]
-            row |= _scales(quantized.get_submodule(name), network.get_submodule(name), ends)
+            layer, floats = (one.get_submodule(row["layer"]) for one in (quantized, network))
+            row |= _scales(layer, floats, [*calibration[row["layer"]]])
         scale = quantized.get_submodule("quantize").scale
         record["input"] = {"scale": scale, "range": [*calibration[int8.IMAGES]]}
         if scheme == Scheme():
@@ -101,6 +101,7 @@ def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
     bias, factor = floats.bias.double().view_as(layer.bias), layer.factor
     at = bias.abs().flatten().argmax()
     return {
+        "output_range": ends,
         "input_scale": layer.input_scale,
         "accumulator_scale": layer.accumulator_scale[0].item(),
         "largest_bias": bias[at].item(),

@@ -10,11 +10,6 @@ from scaling.core.training_options import DataOptions, Limits, Model, Sgd, Synch
 from scaling.launch.measure import Measurement
 from scaling.launch.run_spec import RunSpec
 
-Buffers = Literal["broadcast", "local", "sync_batch_norm"]
-"""What ranks do with batch norm's running statistics. `broadcast`: rank 0 sends its own before each
-forward pass (DistributedDataParallel's default). `local`: each rank keeps its own.
-`sync_batch_norm`: all ranks compute them together (torch.nn.SyncBatchNorm)."""
-
 
 @dataclass(frozen=True)
 class Training:
@@ -22,7 +17,10 @@ class Training:
 
     seed: int
     strategy: str = "ddp"
-    buffers: Buffers = "broadcast"
+    buffers: Literal["broadcast", "local", "sync_batch_norm"] = "broadcast"
+    """What ranks do with batch norm's running statistics. `broadcast`: rank 0 sends its own before
+    each forward pass (DistributedDataParallel's default). `local`: each rank keeps its own.
+    `sync_batch_norm`: all ranks compute them together (torch.nn.SyncBatchNorm)."""
     set_epoch: bool = True
 
 

@@ -47,7 +47,7 @@ def run(plan: Plan, log_folder: Path) -> None:
 
         def report(kind: str, content: dict[str, Any]) -> None:
             if rank.is_first:
-                log.append(kind, content)
+                log.append(kind, {kind: content})
                 print(kind, content.get("buffers") or content.get("way") or "", flush=True)
 
         dataset = data.read(plan.dataset, plan.manifest, plan.images)
