@@ -27,7 +27,11 @@ def shipped(name):
 
 def changed(*changes):
     """Return the demo's configuration, with a new value at each dotted path."""
-    document = shipped("demo.yaml")
+    return assign(shipped("demo.yaml"), changes)
+
+
+def assign(document, changes):
+    """Set a value of `document` at each dotted path, and return `document`."""
     for path, value in changes:
         *parents, last = path.split(".")
         reduce(getitem, parents, document)[last] = value

@@ -93,21 +93,14 @@ class Page(HTMLParser):
         """Return the rows of a table below the header, with normalized spaces."""
         return [[" ".join(cell.split()) for cell in row] for row in self.tables[title]][1:]
 
-    def row(self, title: str, head: str) -> list[str]:
-        """Return the other cells of the first row whose first cell begins with `head`."""
-        return next(row[1:] for row in self.rows(title) if row[0] == head)
-
 
 def words(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
 
 
 def panel(figure: Figure, title: str) -> Axes:
-    (found,) = [
-        axes
-        for axes in figure.axes
-        if axes.get_title(loc="left") == title or axes.get_title() == title
-    ]
+    titles = {axes: (axes.get_title(loc="left"), axes.get_title()) for axes in figure.axes}
+    (found,) = (axes for axes, own in titles.items() if title in own)
     return found
 
 

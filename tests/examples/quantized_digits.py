@@ -1,6 +1,5 @@
 """A network that is trained on the digits, and then quantized by the rules' script."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import torch
 
 import quantize
-from scaling.core import environment
+from scaling.core import environment, files
 from scaling.core.records.kind import DATASET, VARIANT_PATTERN
 from scaling.data import dataset, generated
 from scaling.models.tutorial_cnn import save_weights, tutorial_cnn
@@ -62,11 +61,7 @@ def run(what: str, folder: Path, given: dict[str, Any]) -> None:
 
 
 def record(folder: Path, variant: str = LAST) -> Any:
-    return document(folder, VARIANT_PATTERN.format(variant=variant)[:-5])
-
-
-def document(folder: Path, name: str) -> Any:
-    return json.loads((folder / f"{name}.json").read_text())
+    return files.read_json(folder / VARIANT_PATTERN.format(variant=variant))
 
 
 def assert_made_here(surroundings: dict[str, Any]) -> None:

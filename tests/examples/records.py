@@ -1,6 +1,5 @@
 """Hand-written records and tables, tables that are derived from them, and their claims."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from scaling.claims.claim import Answer, Claim
+from scaling.core import files
 from scaling.core.grid import Cell
 from scaling.core.records.run import RUN, RunRecord
 from scaling.core.statistics import settling
@@ -26,12 +26,10 @@ TRAIN_IMAGES = 50_000
 GRADIENT_BYTES = 44_695_848
 
 
-def epoch(
-    number: int, seconds: float, loader_seconds: float = 0.0, **changes: Any
-) -> dict[str, Any]:
+def epoch(number: int, seconds: float, **changes: Any) -> dict[str, Any]:
     """Return one rank's record of an epoch. Defaults: 50,000 images, batch 128, one GPU."""
     made = {"epoch": number, "rank": 0, "role": "measured", "iterations": 391}
-    made |= {"seconds": seconds, "loader_seconds": loader_seconds, "samples": TRAIN_IMAGES}
+    made |= {"seconds": seconds, "loader_seconds": 0.0, "samples": TRAIN_IMAGES}
     made |= {"train_loss": 1.5, "train_accuracy": 0.5, "power_capped_seconds": None}
     return {**made, "gpu_readings": [], **changes}
 
@@ -48,23 +46,17 @@ def epochs(cell: Cell, *seconds: float) -> list[dict[str, Any]]:
 
 
 def record(cell: Cell, epochs: list[dict[str, Any]], **changes: Any) -> RunRecord:
-    """Return the record of a stored run with these epochs, and without instruments."""
+    """Return the record of a stored run with these epochs."""
     found = RUN.read(STORED)
     numbers = Counter(row["role"] for row in epochs if row["rank"] == 0)
     found["model"]["parameters_sha256"] = ["0" * 64] * len({row["rank"] for row in epochs})
-    found["model"] |= dict.fromkeys(("flops_per_image", "activation_bytes_per_image"))
     found["training"] |= {
         **{"engine": {"tuned": "resident"}.get(cell.recipe, "eager"), "recipe_applied": None},
         **{"warmup_epochs": numbers["warmup"], "measured_epochs": min(3, numbers["measured"]) or 3},
     }
-    found["communication"] |= {"backend": "nccl", "readings": []}
-    return found | {
-        **{"cell": asdict(cell), "epochs": epochs, "settling": settling(epochs)},
-        **{"status": "ok", "message": None, "evaluation": None, "environment": {"hosts": ["vm"]}},
-        "memory": {"kind": "device", "peak_bytes": [], "capacity_bytes": None},
-        **{"in_memory": [], "device_time": [], "startup": None, "run_seconds": None},
-        **changes,
-    }
+    found |= dict.fromkeys(("evaluation", "run_seconds"))
+    found |= {"cell": asdict(cell), "epochs": epochs, "settling": settling(epochs)}
+    return found | {"environment": {"hosts": ["vm"]}, **changes}
 
 
 def save(folder: Path, made: RunRecord) -> None:
@@ -73,30 +65,23 @@ def save(folder: Path, made: RunRecord) -> None:
 
 
 def timing_row(
-    gpus: int,
-    batch_size: int,
-    seconds: float = math.nan,
-    *,
-    spread: float = 0.0,
-    loader_seconds: float = 0.0,
-    runs: float = 3,
-    **cell: str,
+    gpus: int, batch_size: int, seconds: float = math.nan, *, spread: float = 0.0, **changes: Any
 ) -> dict[str, Any]:
     """Return a row of timing.csv: `seconds` ± `spread`. Without seconds, the row has no time.
 
     Training takes `seconds` - `loader_seconds`. By default, the row is of recipe plain with DDP.
     """
-    timed, training = 0 * seconds, seconds - loader_seconds
+    timed, training = 0 * seconds, seconds - changes.get("loader_seconds", 0.0)
     return {
         **{"recipe": "plain", "strategy": "ddp" if gpus > 1 else "", "gpus": gpus},
         "batch_size": batch_size,
-        **{"status": "ok", "message": "", "loader_seconds": loader_seconds + timed},
+        **{"status": "ok", "message": "", "loader_seconds": timed},
         **{"epoch_seconds": seconds, "training_seconds": training},
         **{"epoch_seconds_low": seconds - spread, "epoch_seconds_high": seconds + spread},
         **{"training_seconds_low": training - spread, "training_seconds_high": training + spread},
-        **{"runs": runs + timed, "count": 3 + timed, "samples": TRAIN_IMAGES + timed},
+        **{"runs": 3 + timed, "count": 3 + timed, "samples": TRAIN_IMAGES + timed},
         "iterations": math.ceil(TRAIN_IMAGES / (gpus * batch_size)) + timed,
-        **cell,
+        **changes,
     }
 
 
@@ -133,9 +118,7 @@ def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunR
 
 def synchronization() -> dict[str, Any]:
     """Return a stored record of the synchronization of two ranks. Its first step is one of DDP."""
-    path = FLAGSHIP / "experiments/gpus~2/synchronization.json"
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return record
+    return files.read_json(FLAGSHIP / "experiments/gpus~2/synchronization.json")
 
 
 def step_message(phase: str, kind: str, size: int) -> dict[str, Any]:
@@ -161,8 +144,6 @@ def study(*rows: dict[str, Any]) -> dict[str, pd.DataFrame]:
     return {**derived(timing=timing_table(*rows)).found}
 
 
-def claims(
-    answer: Callable[[StudyTables], Answer], made: dict[str, pd.DataFrame]
-) -> dict[str, Claim]:
+def claims(answer: Callable[..., Answer], made: dict[str, pd.DataFrame]) -> dict[str, Claim]:
     """Return the claims of `answer` for these tables, by id."""
     return {claim.id: claim for claim in answer(StudyTables("example", made)).claims}

@@ -58,7 +58,6 @@ def distance(first, second):
 
 def train_by_torch(rank, rendezvous, target):
     """Train as one rank at `RATES`, with PyTorch's DDP and SGD. Rank 0 saves the parameters."""
-    torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{rendezvous}", rank=rank, world_size=GPUS)
     torch.manual_seed(3)
     model = ResNet18(STUDY.model_width, classes=5)
@@ -80,19 +79,10 @@ def train_by_torch(rank, rendezvous, target):
     dist.destroy_process_group()
 
 
-SYNCHRONIZATION = {
-    "gpus": 2,
-    "epochs": 2,
-    "batch_size": 10,
-    "model": {"width": 1},
-    "device": "cpu",
-    "loader_workers": 0,
-    "seeds": [0, 1, 2],
-}
-
-
 def measure(folder, output, **changed):
     """Return the record that the script writes to `output`, for the images in `folder`."""
     data = {"dataset": folder / "images.npz", "manifest": folder / "manifest.json"}
-    script.main(plan={**SYNCHRONIZATION, **data, "output": output, **changed})
+    usual = {"gpus": 2, "epochs": 2, "batch_size": 10, "model": {"width": 1}, "device": "cpu"}
+    usual |= {"loader_workers": 0, "seeds": [0, 1, 2]}
+    script.main(plan=usual | data | {"output": output} | changed)
     return json.loads(output.read_text())

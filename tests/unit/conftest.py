@@ -5,20 +5,11 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from examples import quantized_digits as digits
 from forked import ForkedPopen
 from scaling.launch import launcher
 from training_runs import DEVICE, run
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_threads():
-    """Restore the number of threads after each module, because sums depend on this number."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True, scope="session")

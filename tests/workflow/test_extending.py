@@ -15,9 +15,7 @@ from small_study import ROOT, TINY, Study, forked
 
 PAGE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
-CONFIGURATIONS = [
-    yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-]
+CONFIGURATIONS = [*map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))]
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,11 @@ from dataclasses import asdict
 from types import SimpleNamespace
 
 import tables_make
-from examples import stored
 from examples.configurations import changed
 from scaling.claims import claim, scaling
 from scaling.claims.claim import Findings
 from scaling.core import files
-from scaling.report.cells import of_study
-from scaling.report.views import NEEDED, QUESTIONS, missing
+from scaling.report.views import NEEDED, QUESTIONS
 
 
 def test_claim_names_differing_cells_and_is_read_back(tmp_path):
@@ -36,11 +34,3 @@ def test_questions_without_tables_name_the_key_to_set(tmp_path):
     for question in QUESTIONS:
         keys = re.findall(r"(\w+)\.(\w+)", NEEDED[question.name])
         assert keys and all(key in config[section] for section, key in keys), question.name
-
-
-def test_accuracy_of_synthetic_images_is_not_missing():
-    study = stored.study("h200x2-vit")
-    listed = missing(study, of_study(study), Findings("", {}, []))
-    assert [what.partition(":")[0] for what, _ in listed] == [
-        one.name for one in QUESTIONS if one.name != "Q4"
-    ]

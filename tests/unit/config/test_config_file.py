@@ -27,10 +27,7 @@ def test_recipe_with_an_engine_replaces_and_without_changes():
         ("- a\n", r"has no keys"),
         ("a: 1\nb: [1\nc: 2\n", r"line 3: expected ',' or ']'"),
         ("a:\n\tb: 1\n", r"line 2: found character '\\t'"),
-        (
-            b"a: 1\nb: M\xfcller\n",
-            r"cannot be read as UTF-8 text \(.* position 9: invalid start",
-        ),
+        (b"a: 1\nb: M\xfcller\n", r"cannot be read as UTF-8 text \(.* position 9: invalid start"),
         ("x" * 200_000, r"is no file of at most 100,000 bytes"),
         ("a: 2026-01-01\n", r"2026-01-01 is read as a date: put it in quotes"),
         ("a: !mine 1\n", r"line 1: could not determine a constructor for the tag '!mine'"),

@@ -1,11 +1,10 @@
 """A study that requires devices that this machine does not have is refused."""
 
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
-from examples.configurations import changed, shipped
+from examples.configurations import ROOT, changed, shipped
 from scaling.config import config, devices, stored
 from scaling.core import environment
 from scaling.core.errors import UserError
@@ -47,11 +46,9 @@ def test_devices_that_are_not_here_are_refused(
 def test_smallest_example_runs_on_two_gpus(monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
     monkeypatch.setattr(environment, "older_gpu", lambda capability: None)
-    text = (Path(__file__).parents[3] / "config/README.md").read_text(encoding="utf-8")
-    smallest, full = (
-        stored.parsed(text.split("```")[1].removeprefix("yaml")),
-        shipped("config.yaml"),
-    )
+    text = (ROOT / "config/README.md").read_text(encoding="utf-8")
+    smallest = stored.parsed(text.split("```")[1].removeprefix("yaml"))
+    full = shipped("config.yaml")
     for key, value in smallest.items():
         full[key] = full[key] | value if isinstance(value, dict) else value
     devices.check(config.requested(full).model_dump(), 2, None)

@@ -33,20 +33,15 @@ def machine(monkeypatch):
         monkeypatch.setattr(nvml, name, answer)
 
 
-@pytest.fixture
-def volta(machine, monkeypatch):
-    """Make only the machine's last GPU visible, which is a Volta."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
-    nvml, answer = environment.pynvml, [7, 0]
-    monkeypatch.setattr(nvml, "nvmlDeviceGetCudaComputeCapability", lambda _: tuple(answer))
-    return answer
-
-
-def test_cuda_where_no_gpu_is_visible_is_refused(monkeypatch):
+def test_cuda_or_slurms_gpus_are_refused_where_none_is_visible(monkeypatch):
     monkeypatch.setattr(environment, "visible_gpus", list)
     assert environment.resolve_device("auto") == "cpu"
     with pytest.raises(UserError, match="device is cuda, but no GPU is visible"):
         environment.resolve_device("cuda")
+    monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")
+    with pytest.raises(UserError, match=r"Slurm gave this job GPUs .*:0,1.* none of them is"):
+        environment.resolve_device("auto")
+    assert environment.resolve_device("cpu") == "cpu"
 
 
 def test_gpu_named_twice_is_one(machine, monkeypatch):
@@ -54,11 +49,12 @@ def test_gpu_named_twice_is_one(machine, monkeypatch):
     assert environment.visible_gpus() == ["GPU-aaaa", "2"]
 
 
-def test_device_without_tf32_computes_in_float32(volta):
-    assert environment.applied_precision("tf32", "cuda") == "float32"
+def test_device_without_tf32_computes_in_float32(machine, monkeypatch):
+    asked = "nvmlDeviceGetCudaComputeCapability"
+    for capability, precision in {(7, 0): "float32", (8, 0): "tf32"}.items():
+        monkeypatch.setattr(environment.pynvml, asked, lambda _, own=capability: own)
+        assert environment.applied_precision("tf32", "cuda") == precision
     assert environment.applied_precision("bf16", "cpu") == "bf16"
-    volta[:] = 8, 0
-    assert environment.applied_precision("tf32", "cuda") == "tf32"
     assert environment.applied_precision("tf32", "cpu") == "float32"
 
 

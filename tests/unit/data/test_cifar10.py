@@ -48,9 +48,9 @@ def archive(tmp_path, monkeypatch):
     return path
 
 
-def read(path, raw, url=None, attempts=1):
+def read(path, folder, url=None, attempts=1):
     told = {"path": path and str(path), "mirror_url": url, "download_attempts": attempts}
-    return cifar10.read(Request(source="cifar10", raw_folder=raw, **told))[0]
+    return cifar10.read(Request(source="cifar10", raw_folder=folder / "raw", **told))[0]
 
 
 def assert_is_the_small_cifar10(data):
@@ -60,11 +60,6 @@ def assert_is_the_small_cifar10(data):
     assert data.train_labels.tolist() == [0, 1, 0, 1]
     assert data.test_images[:, 31, 0].tolist() == [[2, 100, 0], [2, 100, 1]]
     assert data.test_labels.tolist() == [0, 1]
-
-
-@pytest.fixture
-def raw(tmp_path):
-    return tmp_path / "raw"
 
 
 def test_archive_is_downloaded_once_and_prepared(archive, tmp_path, httpserver, monkeypatch):
@@ -81,47 +76,47 @@ def test_archive_is_downloaded_once_and_prepared(archive, tmp_path, httpserver, 
 
 
 @pytest.mark.parametrize(
-    ("status", "complaint"),
+    ("status", "said"),
     [
         (500, r"in 2 attempts: 500 Server Error.*; give another --mirror-url, or .* with --path"),
         (200, r"expected md5:\w+ but got 5d41402abc4b2a76b9719d911017c592"),
     ],
 )
-def test_failed_download_is_repeated_up_to_the_limit(archive, raw, httpserver, status, complaint):
+def test_failed_download_is_repeated_up_to_the_limit(archive, tmp_path, httpserver, status, said):
     for _ in range(2):
         httpserver.expect_ordered_request("/a").respond_with_data("hello", status)
     httpserver.expect_ordered_request("/a").respond_with_data(archive.read_bytes())
-    with pytest.raises(UserError, match=complaint):
-        read(None, raw, httpserver.url_for("/a"), 2)
-    assert list(raw.iterdir()) == []
-    assert_is_the_small_cifar10(read(None, raw, httpserver.url_for("/a"), 2))
+    with pytest.raises(UserError, match=said):
+        read(None, tmp_path, httpserver.url_for("/a"), 2)
+    assert list((tmp_path / "raw").iterdir()) == []
+    assert_is_the_small_cifar10(read(None, tmp_path, httpserver.url_for("/a"), 2))
 
 
-def test_silent_server_is_given_up(archive, raw, monkeypatch):
+def test_silent_server_is_given_up(archive, tmp_path, monkeypatch):
     monkeypatch.setattr(cifar10, "SILENCE_SECONDS", 0.1)
     with socket.create_server(("localhost", 0)) as server:
         address = f"http://localhost:{server.getsockname()[1]}/a"
         with pytest.raises(UserError, match=f"{address} to .*/raw in 1 attempt: .*timed out"):
-            read(None, raw, address)
+            read(None, tmp_path, address)
 
 
-def test_archive_or_folder_is_read_in_place(archive, raw):
+def test_archive_or_folder_is_read_in_place(archive, tmp_path):
     unpacked = archive.parent / BATCHES
     for given in (archive, unpacked, unpacked.parent):
-        assert_is_the_small_cifar10(read(given, raw))
+        assert_is_the_small_cifar10(read(given, tmp_path))
     shutil.rmtree(unpacked)
-    assert_is_the_small_cifar10(read(archive.parent, raw))
-    assert [*archive.parent.iterdir()] == [archive] and not raw.exists()
+    assert_is_the_small_cifar10(read(archive.parent, tmp_path))
+    assert [*archive.parent.iterdir()] == [archive] and not (tmp_path / "raw").exists()
 
 
-def test_missing_or_changed_file_is_refused(archive, tmp_path, raw):
+def test_missing_or_changed_file_is_refused(archive, tmp_path):
     with pytest.raises(UserError, match=f"there is neither {BATCHES} nor {ARCHIVE} at .*absent;"):
-        read(tmp_path / "absent", raw)
+        read(tmp_path / "absent", tmp_path)
     file = archive.parent / BATCHES / "data_batch_2"
     for damage in (lambda: file.write_bytes(file.read_bytes()[:-1]), file.unlink):
         damage()
         with pytest.raises(UserError, match=rf"{BATCHES} is missing, truncated or damaged"):
-            read(file.parent, raw)
+            read(file.parent, tmp_path)
     archive.write_bytes(archive.read_bytes()[:-1])
     with pytest.raises(UserError, match=rf"{ARCHIVE} is truncated or damaged, by its md5; fetch"):
-        read(archive, raw)
+        read(archive, tmp_path)

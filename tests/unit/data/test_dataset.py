@@ -53,13 +53,12 @@ def test_saved_dataset_is_loaded_and_damaged_file_refused(tmp_path):
     content = path.read_bytes()
     changed = content[:2_000] + bytes([content[2_000] ^ 1]) + content[2_001:]
     damaged = [content[:kept] for kept in (0, 100, 5_000, -1)]
+    told = r"images\.npz is missing, truncated or damaged; delete"
     for found in (*damaged, changed, other.read_bytes(), None):
         path.unlink()
         if found is not None:
             path.write_bytes(found)
-        with pytest.raises(
-            UserError, match=r"images\.npz is missing, truncated or damaged; delete"
-        ):
+        with pytest.raises(UserError, match=told):
             dataset.load(path)
 
 
@@ -72,13 +71,10 @@ def test_digits_have_the_manifest_of_a_stored_study():
     assert stored["std"] == pytest.approx((data.train_images / 255).std(axis=(0, 1, 2)))
 
 
-def gratings(train, test, seed=0):
-    asked = Request(source="synthetic", train_images=train, test_images=test, seed=seed)
-    return generated.synthetic(asked)[0]
-
-
 def test_seed_fixes_images_and_test_images_have_their_own():
-    first, again, other = (gratings(50, 50, seed) for seed in (3, 3, 4))
+    asked = Request(source="synthetic", train_images=50, test_images=50, seed=3)
+    asked = asked, asked, asked.model_copy(update={"seed": 4})
+    first, again, other = (generated.synthetic(one)[0] for one in asked)
     assert np.array_equal(first.train_images, again.train_images)
     assert np.array_equal(first.test_images, again.test_images)
     for unlike in (other.train_images, first.test_images):

@@ -53,15 +53,13 @@ def test_figure_is_as_wide_as_a_phone_in_page_colours(name, tmp_path):
 
 
 def test_epoch_time_lies_at_its_batch_size_with_interval():
-    tables = FLAGSHIP
-    axes = panel(scaling.draw_epoch_time(tables), "Seconds per epoch on 1 GPU")
-    (cell,) = tables.timing.query(
-        "gpus == 1 and batch_size == 512 and recipe == 'plain'"
-    ).itertuples()
+    axes = panel(scaling.draw_epoch_time(FLAGSHIP), "Seconds per epoch on 1 GPU")
+    own = FLAGSHIP.timing.query("gpus == 1 and batch_size == 512 and recipe == 'plain'")
+    (cell,) = own.itertuples()
     for name in ("epoch_seconds", "training_seconds"):
         ends = (getattr(cell, f"{name}{end}") for end in ("", "_low", "_high"))
         assert rounded(512, *ends) in points(axes)
-    assert set(axes.get_xticks()) == set(tables.timing["batch_size"])
+    assert set(axes.get_xticks()) == set(FLAGSHIP.timing["batch_size"])
     assert {"plain", "plain,\ntraining", "tuned"} <= set(words(axes.figure))
 
 
@@ -110,13 +108,11 @@ def test_layer_is_drawn_between_limits_by_four_levels():
     table = ranks_int8.quantization_histograms([{"seed": 0}, record, {**record, "seed": 4}])
     tables = StudyTables("own", {"quantization_histograms": table})
     figure = scaling.draw_quantization_histograms(tables)
-    weights, before = (
-        panel(figure, f"{name}\n1 level = 0.5") for name in ("weights", "before ReLU")
-    )
+    panels = [panel(figure, f"{name}\n1 level = 0.5") for name in ("weights", "before ReLU")]
     assert "fc" in words(figure) and len(figure.axes) == 2
-    drawn = [sorted(line.get_xdata()[0] * 2 for line in axes.lines) for axes in (weights, before)]
+    drawn = [sorted(line.get_xdata()[0] * 2 for line in axes.lines) for axes in panels]
     assert drawn == [[-127.5, 127.5], [-128.5, 127.5]]
-    for axes in (weights, before):
+    for axes in panels:
         found = axes.patches[0].get_data()
         # The bins begin at levels -8, -4, 0.
         assert found.edges.tolist() == [-4.25, -2.25, -0.25, 1.75]

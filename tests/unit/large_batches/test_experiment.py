@@ -4,16 +4,8 @@ import pytest
 import torch
 
 import convergence_train
-from examples.small_trainings import (
-    GPUS,
-    PLAIN,
-    distance,
-    experiment,
-    images,
-    train_by_torch,
-    trained,
-)
-from examples.small_trainings import STUDY as SMALL
+from examples import small_trainings as small
+from examples.small_trainings import PLAIN, distance, experiment, trained
 from scaling.core import files
 from scaling.core.records.kind import DATASET
 from scaling.core.records.run import technique_path
@@ -28,7 +20,7 @@ STUDY = {"reference_batch": 8, "gpus": 2, "epochs": 1, "factors": [0.5, 1], "see
 @pytest.fixture
 def train(tmp_path):
     """Return a function that trains techniques on 44 images, and returns their records by name."""
-    data = images()
+    data = small.images()
     dataset.save(data, tmp_path / "images.npz")
     DATASET.write(tmp_path / "manifest.json", dataset.manifest(data, "synthetic", "noise"))
 
@@ -69,9 +61,8 @@ def test_held_out_images_choose_the_rate_then_all_train(train):
     sweep = [run for run in result["runs"] if run["held_out"]]
     assert len(sweep) > 2 and not any(run["chosen"] for run in sweep)
     assert result["chosen_factor"] == choose({run["factor"]: loss(run) for run in sweep})
-    assert not any(
-        "test" in key and row[key] for run in sweep for row in run["epochs"] for key in row
-    )
+    rows = [row for run in sweep for row in run["epochs"]]
+    assert not any("test" in key and row[key] for row in rows for key in row)
     seeds = [run for run in result["runs"] if run["chosen"]]
     assert [run["seed"] for run in seeds] == [0, 1]
     # 33 images are left to a sweep, 44 afterwards.
@@ -94,20 +85,14 @@ def test_diverging_run_ends_and_records_its_epoch(train):
     assert (last["train_accuracy"], last["test_accuracy"]) == (None, None)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Use one thread, because several are slower, in particular on a busy machine."""
-    torch.set_num_threads(1)
-
-
 def test_micro_batches_train_like_ddp_ranks(tmp_path):
     files = str(tmp_path / "rendezvous"), str(tmp_path / "state.pt")
-    in_ranks(train_by_torch, *files, count=GPUS)
+    in_ranks(small.train_by_torch, *files, count=small.GPUS)
     by_ddp = torch.load(tmp_path / "state.pt")
     found, _ = trained()
     assert found.keys() == by_ddp.keys() and distance(found, by_ddp) < 1e-5
     # The same global batches, each normalised as a whole, are another training.
-    whole, _ = trained(experiment(SMALL.model_copy(update={"gpus": 1})))
+    whole, _ = trained(experiment(small.STUDY.model_copy(update={"gpus": 1})))
     assert distance(whole, by_ddp) > 1e-3
 
 

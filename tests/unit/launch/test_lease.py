@@ -48,10 +48,8 @@ def test_job_waits_for_a_gpu_while_its_holder_lives(gpus, monkeypatch, capfd):
         assert holder.stdout is not None
         started = int(holder.stdout.readline())
         held = f"{gpus[0]} is held by process {holder.pid} of user {os.getuid()} "
-        told = re.escape(
-            f"timed out after 0.1 s waiting for 1 of 1 GPUs: {held}({sys.executable} -c "
-        )
-        with pytest.raises(UserError, match=told), lease.gpus(1, gpus[:1], 0.1):
+        told = f"timed out after 0.1 s waiting for 1 of 1 GPUs: {held}({sys.executable} -c "
+        with pytest.raises(UserError, match=re.escape(told)), lease.gpus(1, gpus[:1], 0.1):
             pass
         holder.kill()
         holder.wait()

@@ -33,8 +33,8 @@ def rank(number, epochs, **last):
     return lines + [{"kind": kind, "rank": number, **line} for kind, line in last.items()]
 
 
-def failed(message, time=1.0):
-    return {"status": "failed", "time": time, "message": message}
+def failed(message):
+    return {"status": "failed", "time": 1.0, "message": message}
 
 
 def of(ending, *ranks):
@@ -69,10 +69,8 @@ def test_failure_names_each_rank_and_the_likely_stuck_one(ranks, told):
 
 
 def test_run_starts_with_its_last_rank():
-    lines = by_kind(
-        {"kind": "startup", "rank": n, "total": 2.0 + n, "cudnn_search": n} for n in range(2)
-    )
-    made = supervisor.record_of(spec(2), replace(SOUND, lines=lines), "ok", None)
+    lines = [{"kind": "startup", "total": 2.0 + n, "cudnn_search": n} for n in range(2)]
+    made = supervisor.record_of(spec(2), replace(SOUND, lines=by_kind(lines)), "ok", None)
     assert made["startup"] == {"total": 3.0, "cudnn_search": 1}
 
 

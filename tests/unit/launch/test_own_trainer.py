@@ -89,10 +89,7 @@ def test_no_memory_no_time_and_no_finite_loss_are_results(source, status, messag
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (
-            "import sys; print('no such file'); sys.exit(3)",
-            "exit status 3: 'no such file'",
-        ),
+        ("import sys; print('no such file'); sys.exit(3)", "exit status 3: 'no such file'"),
         (printed_epochs(0, 1), "printed 2 epochs, of which the first 1 warm up"),
         (printed_epochs(3, 4, 5, 6), r"printed epoch 3 first, not 0 or 1.*\{folder\}"),
         (printed_epochs(*range(4), seconds=9), "an epoch's own"),

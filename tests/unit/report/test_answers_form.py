@@ -10,8 +10,7 @@ ANSWERS += "## Part B: Which?\n\nThis.\n"
 def test_answers_follow_the_order_of_a_form():
     text = page.arranged(ANSWERS, read_config(page.REPORT / "forms.yaml")["B5"])
     heads = [one.partition("\n")[0] for one in text.split("## ")[1:]]
-    assert [one for one in heads if ":" in one] == [
-        *("Q1: Why? (10 points)", "Q2: How? (10 points)", "B1 to B5: Which? (50 points)")
-    ]
+    found = ["Q1: Why? (10 points)", "Q2: How? (10 points)", "B1 to B5: Which? (50 points)"]
+    assert [one for one in heads if ":" in one] == found
     assert "## Q3.1 (5 points)\n\nNot measured." in text
     assert text.startswith("# A study\n") and "Thus.\n" in text

@@ -60,9 +60,8 @@ def test_readme_rows_are_those_of_the_study():
 
 def test_readme_names_the_commit_that_measured():
     commits = {commit[:7] for commit in study(SHOWN).provenance["commit"].dropna() if commit}
-    assert sorted(commits) == sorted(
-        *re.findall(r"measured by commits (\w+), (\w+) and (\w+)", README)
-    )
+    (named,) = re.findall(r"measured by commits (\w+), (\w+) and (\w+)", README)
+    assert sorted(commits) == sorted(named)
     (code,) = provenance.age(study(SHOWN).provenance)
     assert code in README.replace("\n", " ")
 

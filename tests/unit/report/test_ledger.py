@@ -10,6 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 import tables_make
 from examples import quantized_digits as examples
 from examples.configurations import changed
+from scaling.core import files
 from scaling.core.paired_accuracy import decode
 from scaling.report.table import tables
 from scaling.report.views import PARTS
@@ -52,7 +53,7 @@ def test_ledger_reproduces_the_classes_of_the_record(quantized_digits, tmp_path)
 
     weights = torch.load(quantized_digits / "weights.pt", weights_only=True)
     arrays = np.load(quantized_digits / "images.npz")
-    manifest = examples.document(quantized_digits, "manifest")
+    manifest = files.read_json(quantized_digits / "manifest.json")
     pixels = arrays["test_images"] / 255
     images = ((pixels - manifest["mean"]) / manifest["std"]).transpose(0, 3, 1, 2)
 

@@ -7,7 +7,6 @@ import pytest
 from examples import stored
 from examples.stored import lay_out, render
 from scaling.core.grid import Cell
-from scaling.report.views import PARTS, QUESTIONS
 from scaling.tables import schema
 
 CELL = Cell("plain", "ddp", 2, 512, 0)
@@ -37,17 +36,11 @@ def test_figure_names_its_cell_and_quantity(page):
     assert ("span", of) in page.elements
 
 
-def test_report_parts_have_tables():
-    assert set(PARTS) == {one.name for one in QUESTIONS} | {"where", "limits", "gpus", "cells"}
-
-
 def test_cell_has_records_command_and_end_of_log(page):
     cell = page.source[page.source.index('<aside class="cell" id="cell-plain-ddp-2-512"') :]
     cell = cell[: cell.index("</aside>")]
     assert cell.count('download="run.json') == 3
-    assert (
-        "snakemake --cores all --configfile " in cell and "config.yaml --force -- results" in cell
-    )
+    assert re.search("snakemake --cores all --configfile .*config.yaml --force -- results", cell)
     assert "-- results/runs/recipe~plain/strategy~ddp/gpus~2/batch_size~512/seed~0" in cell
     assert '<pre tabindex="0">rank 0: &lt;b&gt;killed&lt;/b&gt;\n</pre>' in cell
 

@@ -22,11 +22,10 @@ def test_missing_table_is_as_one_without_rows(tmp_path):
     schema.write({name: schema.frame(name) for name in schema.TABLES}, tmp_path, "mine")
     read, none = schema.read_study("mine", tmp_path.rglob("*.csv")), schema.StudyTables("", {})
     for name, table in schema.TABLES.items():
-        pd.testing.assert_frame_equal(
-            getattr(none, name), getattr(read, name), check_dtype=False, obj=name
-        )
+        pair = [getattr(one, name) for one in (none, read)]
+        pd.testing.assert_frame_equal(*pair, check_dtype=False, obj=name)
         truths = [column for column, kind in table.types.items() if kind == "truth"]
-        pd.testing.assert_frame_equal(getattr(none, name)[truths], getattr(read, name)[truths])
+        pd.testing.assert_frame_equal(*(one[truths] for one in pair))
 
 
 def test_table_reads_as_written_without_formulas(tmp_path):

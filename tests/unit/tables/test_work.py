@@ -4,9 +4,10 @@ import math
 
 import pytest
 
+from examples.records import timing_row, timing_table
 from scaling.core.grid import Cell
 from scaling.report.cells import fastest
-from scaling.tables import schema, work
+from scaling.tables import work
 
 RECIPES = {"mine": {"unit": "tokens", "samples": None}}
 
@@ -14,23 +15,18 @@ RECIPES = {"mine": {"unit": "tokens", "samples": None}}
 def settled(rows, recipes=RECIPES, **training):
     """Return the timing and the findings for rows (GPUs, seconds, samples). Each row is one run."""
     rows = [(*row, 32)[:4] for row in rows]
-    cells = [Cell("mine", "own", gpus, size, 0) for gpus, _, _, size in rows]
+    cells = [Cell("mine", "ddp", gpus, size, 0) for gpus, _, _, size in rows]
     records = [
         {"message": None, "training": training, "environment": {"started": str(number)}}
         | {"cell": vars(cell)}
         for number, cell in enumerate(cells)
     ]
-    timing = schema.frame(
-        "timing",
-        [
-            {"recipe": "mine", "strategy": "own" if gpus > 1 else "", "gpus": gpus}
-            | {"batch_size": size, "status": "ok", "epoch_seconds": seconds, "samples": samples}
-            | {"iterations": 0}
-            for gpus, seconds, samples, size in rows
-        ],
-    )
+    timed = [
+        timing_row(gpus, size, seconds, recipe="mine", samples=samples, iterations=0)
+        for gpus, seconds, samples, size in rows
+    ]
     runs = list(zip(cells, records, strict=True))
-    table, findings = work.settle(timing, runs, recipes)
+    table, findings = work.settle(timing_table(*timed), runs, recipes)
     return table, [*findings.get("message", [])]
 
 

@@ -80,7 +80,6 @@ CASES = [
 
 def train_on(rank, folder, ranks, cases):
     """Save the model of each case after its first steps. Check that bucket sizes do not matter."""
-    torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=ranks)
     for place, (kind, dtype, parts, rule) in enumerate(cases):
         shares, models, messages = range(rank * parts, (rank + 1) * parts), [], []
@@ -130,12 +129,8 @@ def test_two_ranks_take_the_steps_of_one(pair, case):
     if dtype:
         assert_moved_alike(pair(case), expected, 0.01)
     else:
-        assert_equal_parameters(pair(case), expected)
-
-
-def assert_equal_parameters(*models):
-    both = [[*model.parameters()] for model in models]
-    torch.testing.assert_close(*both, atol=1e-6, rtol=1e-5)
+        both = [[*model.parameters()] for model in (pair(case), expected)]
+        torch.testing.assert_close(*both, atol=1e-6, rtol=1e-5)
 
 
 def assert_moved_alike(found, expected, error):
@@ -198,9 +193,8 @@ def test_lars_is_the_algorithm_of_the_paper():
     for step, rate in enumerate([0.5, 2.0]):
         flat.set_rates(rate, 0.0)
         take(flat, model, step)
-        for weights, velocity, gradient in zip(
-            expected, momenta, gradients(model, step), strict=True
-        ):
+        steps = zip(expected, momenta, gradients(model, step), strict=True)
+        for weights, velocity, gradient in steps:
             local = 0.02 * weights.norm() / (gradient.norm() + 0.01 * weights.norm())
             if weights.dim() == 1 or weights.norm() == 0:
                 local = torch.tensor(1.0)

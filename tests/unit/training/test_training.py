@@ -5,9 +5,10 @@ import gzip
 import json
 import math
 from collections import Counter
-from unittest.mock import ANY
+from unittest.mock import ANY, create_autospec
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training import evaluation, resident
 from scaling.training.flat_sgd import FlatSGD
 from scaling.training.step import DeviceStep
-from training_runs import run, spec_of, supervise_faulty, tuned
+from training_runs import ROOT, run, spec_of, supervise_faulty, tuned
 
 
 @pytest.fixture(scope="module")
@@ -122,40 +123,13 @@ def test_sharded_ranks_train_the_model_of_replicas(images, tmp_path, double, str
     assert sharded["evaluation"]["test_loss"] == pytest.approx(double["evaluation"]["test_loss"])
 
 
-OWN = """
-import torch
-from torch import nn
-
-@torch.library.custom_op("own::nothing", mutates_args=())
-def nothing(images: torch.Tensor) -> torch.Tensor:
-    return torch.zeros_like(images)
-
-@nothing.register_fake
-def _(images):
-    return images.new_empty(1)  # A shape that misleads a compiler.
-
-class Uncompiled(nn.Module):
-    def forward(self, images):
-        return images * (1.0 if images.mean().item() < 9 else 2.0) + nothing(images.detach())
-
-def plain(classes):
-    return nn.Sequential(Uncompiled(), nn.Flatten(), nn.Linear(3072, 8), nn.Linear(8, classes))
-
-def small(classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(3072, classes))
-"""
-
-
-@pytest.fixture
-def own(tmp_path):
-    (tmp_path / "own.py").write_text(OWN)
-    return f"{tmp_path}/own.py:plain"
+OWN = f"{ROOT}/tests/own_models.py:plain"
 
 
 @pytest.mark.parametrize(("strategy", "recipe"), [("ddp", {}), ("fsdp", tuned(precision="tf32"))])
-def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy, recipe):
+def test_micro_batches_train_as_whole_batches_do(images, tmp_path, strategy, recipe):
     """Without batch norms, the sum of gradients is the same, so parameters stay equal."""
-    common = {"gpus": 2, "strategy": strategy, "model": own, "learning-rate": 0.001, **recipe}
+    common = {"gpus": 2, "strategy": strategy, "model": OWN, "learning-rate": 0.001, **recipe}
     whole, parts = (
         run(images, tmp_path / f"{count}.json", **common, **{"micro-batches": count})
         for count in (1, 5)
@@ -169,8 +143,8 @@ def test_micro_batches_train_as_whole_batches_do(images, tmp_path, own, strategy
     assert {row["iterations"] for row in parts["epochs"]} == {2}
 
 
-def test_model_not_compilable_is_measured_without_compile(images, tmp_path, own):
-    record = run(images, tmp_path / "run.json", model=own, **tuned(compile=True))
+def test_model_not_compilable_is_measured_without_compile(images, tmp_path):
+    record = run(images, tmp_path / "run.json", model=OWN, **tuned(compile=True))
     assert record["status"] == "ok"
     applied = record["training"]["recipe_applied"]
     assert applied["compile"] is False and applied["images"] == "resident"
@@ -226,22 +200,20 @@ def test_recipe_applies_a_techniques_schedule_and_rates(images, monkeypatch):
     assert trainer.replica._momentum.item() == pytest.approx(0.6)
     last = [module.bn2.weight for module in model.modules() if isinstance(module, BasicBlock)]
     assert len(last) == 8 and not any(weight.any() for weight in last)
-    seen = []
-    set_rates = FlatSGD.set_rates
-    monkeypatch.setattr(
-        FlatSGD, "set_rates", lambda self, *rates: seen.append(rates) or set_rates(self, *rates)
-    )
+    set_rates = create_autospec(FlatSGD.set_rates, side_effect=FlatSGD.set_rates)
+    monkeypatch.setattr(FlatSGD, "set_rates", set_rates)
     trainer.run_epoch(1)
     assert model.stem[1].num_batches_tracked == 2 and all(weight.any() for weight in last)
     for number in range(2, 6):
         trainer.run_epoch(number)
     shares = [1 / 3, 2 / 3, *(1 - update / 6 for update in range(6))]
+    seen = [call.args[1:] for call in set_rates.call_args_list]
     assert seen == [pytest.approx((0.2 * share, 0.05 * share)) for share in shares]
 
 
-def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch, own):
+def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
-    options = tuned(compile=True) | {"model": own.replace("plain", "small")}
+    options = tuned(compile=True) | {"model": OWN.replace("plain", "linear")}
 
     def compiled():
         made = run(images, tmp_path / "run.json", **options)
@@ -258,11 +230,9 @@ def test_compiled_graphs_serve_later_runs(images, tmp_path, monkeypatch, own):
 
 def test_trace_events_are_cut_where_they_cross():
     """The events are an annotation, two kernels of an H200, and the launch of the second kernel."""
-    start = 4820601665288.61
     rows = [(7, 0.0, 20.0), (7, 0.0, 4.927), (7, 4.832, 2.785), (3, 4.0, 4.0)]
-    events = [
-        {"ph": "X", "pid": 1, "tid": tid, "ts": start + ts, "dur": dur} for tid, ts, dur in rows
-    ]
-    found = supervisor.nested(events)
+    events = pd.DataFrame(rows, columns=["tid", "ts", "dur"]).assign(ph="X", pid=1)
+    events["ts"] += 4820601665288.61
+    found = supervisor.nested(events.to_dict("records"))
     assert [event["dur"] for event in found] == [20.0, 4.832, 2.785, 4.0]
     assert [event["ts"] for event in found] == [0.0, 0.0, 4.832, 4.0]
