@@ -1,12 +1,11 @@
-"""Captured updates of a technique equal launched ones. Skipped without a GPU."""
+"""Captured updates of a technique equal launched ones; int8 from training to record."""
 
 import pytest
 import torch
 
+from examples import quantized_digits as digits
 from examples.small_trainings import STUDY, distance, experiment, trained
 from scaling.training.step import DeviceStep
-
-pytestmark = pytest.mark.skipif(torch.cuda.device_count() == 0, reason="needs a GPU")
 
 
 @pytest.mark.parametrize("gpus", [1, 2])
@@ -22,3 +21,10 @@ def test_captured_update_equals_its_launches(gpus, option, monkeypatch):
     assert distance(captured, launched) < 1e-3
     losses = [epoch["train_loss"] for epoch in epochs]
     assert losses == pytest.approx([epoch["train_loss"] for epoch in expected], rel=1e-3)
+
+
+def test_int8_on_a_gpu_costs_little(tmp_path):
+    digits.write_images(tmp_path, 300, 100)
+    digits.train(tmp_path, "weights.pt", device="cuda", epochs=2)
+    digits.evaluate(tmp_path, "", device="cuda", variants={digits.LAST: {}})
+    assert abs(digits.record(tmp_path)["difference_points"]) <= 5

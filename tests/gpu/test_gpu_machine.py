@@ -1,4 +1,4 @@
-"""Names and checks of GPUs, and their link. Skipped without a GPU."""
+"""Names and checks of GPUs, and their link."""
 
 import json
 import subprocess
@@ -13,7 +13,6 @@ from scaling.instruments import machine
 from scaling.tables.measurements import interconnect
 
 GPUS = torch.cuda.device_count()
-pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 OCCUPY = """
 import torch
@@ -37,17 +36,14 @@ def test_all_gpus_multiply_at_once_and_each_is_looked_at(tmp_path):
 def test_another_process_on_a_gpu_is_found():
     entry = environment.visible_gpus()[0]
     before = machine.gpu(entry)
-    with subprocess.Popen(
-        [sys.executable, "-c", OCCUPY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", OCCUPY], **pipes) as other:
         assert other.stdout.readline() == "there\n"
         seen = machine.gpu(entry)
         other.communicate("\n")
     # A container need not be told of processes in another one; of the memory it is.
     assert before["free_bytes"] - seen["free_bytes"] > 0.19 * seen["memory_bytes"]
-    seen |= {"flops_per_second": None, "reading": []} | {
-        name: [None, None] for name in machine.PCIE
-    }
+    seen |= {"flops_per_second": None, "reading": []} | {key: [None, None] for key in machine.PCIE}
     assert "bad" in {finding["severity"] for finding in machine.judge([], [seen])}
 
 

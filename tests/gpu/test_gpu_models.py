@@ -1,31 +1,15 @@
-"""Models of torchvision and of users on GPUs: captured, streamed, sharded. Skipped without GPUs."""
+"""Models of torchvision and of users on GPUs: captured, streamed, sharded."""
 
 import json
 
 import pandas as pd
 import pytest
-import torch
-from test_gpu_training import STEADY_RATE, trainer
+from test_gpu_training import STEADY_RATE, several, trainer
 
 from scaling.data import resident
-from training_runs import SWITCHES, run, tuned
+from training_runs import ROOT, SWITCHES, run, tuned
 
-GPUS = torch.cuda.device_count()
-pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
-several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
-
-OWN = """
-import torch
-from torch import nn
-
-class Looks(nn.Module):
-    def forward(self, values):
-        return values * (1.0 if values.abs().max().item() >= 0 else 2.0)
-
-def plain(classes, looks=False):
-    parts = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten()]
-    return nn.Sequential(*parts, *[Looks()] * looks, nn.Linear(128, classes))
-"""
+OWN = f"{ROOT}/tests/own_models.py:convolution"
 TUNED = {"precision": "float32", **dict.fromkeys(SWITCHES, True)}
 
 
@@ -33,11 +17,10 @@ TUNED = {"precision": "float32", **dict.fromkeys(SWITCHES, True)}
 def train(images, tmp_path_factory):
     """Return a function that returns the record of recipe `tuned`. Equal options run once."""
     folder = tmp_path_factory.mktemp("models")
-    (folder / "own.py").write_text(OWN)
     made = {}
 
     def trained(**changed):
-        changed = {"model": f"{folder}/own.py:plain", "learning-rate": 0.001, **changed}
+        changed = {"model": OWN, "learning-rate": 0.001, **changed}
         changed |= tuned(**TUNED | changed.pop("options", {}))
         asked = json.dumps(changed)
         if asked not in made:

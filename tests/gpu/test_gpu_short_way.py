@@ -1,4 +1,4 @@
-"""`make study CONFIG=mine.yaml` on GPUs. Skipped without a GPU."""
+"""`make study CONFIG=mine.yaml` on GPUs."""
 
 import gzip
 import json
@@ -9,13 +9,11 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
 import torch
 import yaml
 
 ROOT = Path(__file__).parents[2]
 GPUS = torch.cuda.device_count()
-pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 LEFT_OUT = (".git", ".venv*", ".snakemake", "results", "resources", "logs", "studies", "docs")
 MINE = {
     "study": "mine",

@@ -1,21 +1,20 @@
-"""Captured steps, replicas and NCCL on GPUs. Skipped without a GPU."""
+"""Captured steps, replicas and NCCL on GPUs."""
 
 import copy
 import gzip
 import json
 from time import perf_counter
 
-import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
 
+from examples.small_trainings import images as noise
 from scaling.core import environment
 from scaling.core.errors import UserError
 from scaling.core.gpu_counters import GpuCounters, power_capped_seconds
 from scaling.core.grid import Cell
 from scaling.core.training_options import Model
-from scaling.data.dataset import ImageDataset
 from scaling.instruments.messages import Messages, collectives
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
@@ -25,7 +24,6 @@ from scaling.training.resident import Resident
 from training_runs import SWITCHES, run, supervise_faulty, tuned
 
 GPUS = torch.cuda.device_count()
-pytestmark = pytest.mark.skipif(GPUS == 0, reason="needs a GPU")
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 OPTIONS = {"precision": "float32", **SWITCHES}
 QUICK = {"cuda_graph": True, "fused_norms": True}
@@ -33,19 +31,13 @@ QUICK = {"cuda_graph": True, "fused_norms": True}
 FLOPS_OF_WIDTH_1 = 921_696
 
 
-def dataset():
-    """Return 100 images of two classes. With batches of 32, the last batch has 4 images."""
-    rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 255, (100, 32, 32, 3), dtype=np.uint8)
-    labels = np.arange(100) % 2
-    normal = np.full(3, 0.5), np.full(3, 0.25)
-    return ImageDataset(pixels, labels, pixels[:10], labels[:10], ["a", "b"], *normal)
-
-
 def trainer(
     global_batch=32, gpus=1, strategy="ddp", rate=0.01, processes=1, micro_batches=1, **options
 ):
-    """Return a trainer with recipe `tuned`, its model, and the initial state of the model."""
+    """Return a trainer with recipe `tuned`, its model, and the initial state of the model.
+
+    There are 100 images of two classes. With batches of 32, the last batch has 4 images.
+    """
     spec = RunSpec(
         cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
         engine="resident",
@@ -59,7 +51,8 @@ def trainer(
     torch.manual_seed(0)
     model = ResNet18(16, 2).cuda()
     before = copy.deepcopy(model.state_dict())
-    made = Resident(spec, Rank(0, 0, processes, torch.device("cuda", 0)), model, dataset())
+    rank = Rank(0, 0, processes, torch.device("cuda", 0))
+    made = Resident(spec, rank, model, noise(100, 2))
     # Capturing leaves the model as it was.
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     return made, model, before
