@@ -46,19 +46,13 @@ from scaling.core.grid import of
         ("recipes.mine", {"command": "python train.py {batch_size}"}, "takes no {gpus}"),
         ("recipes.mine", {"command": "python {gpus} {gpu}"}, "it should have no {gpu}"),
         ("recipes.mine", {"command": "python 'train.py {gpus}"}, "No closing quotation"),
-        ("recipes.mine", {"engine": "command", "command": "x {batch_size}"}, "takes no {gpus}"),
         ("recipes.mine", {"command": "x {gpus} {folder:d}"}, "it should have no {folder:}"),
-        ("recipes.mine", {"command": "cd a && x {gpus}"}, "so && has no meaning: write bash -c "),
-        ("recipes.mine", {"command": "x {gpus} >log"}, "so >log has no meaning"),
+        ("recipes.mine", {"command": "x {gpus} 2>&1"}, "so 2>&1 has no meaning: write bash -c "),
         ("recipes.mine", {"command": "~/x.sh {gpus}"}, "so ~/x.sh has no meaning"),
         ("recipes.mine", {"command": "A=1 x {gpus}"}, "it should begin with a program; env NAME="),
         ("recipes.mine", {"command": ""}, "it should begin with a program"),
         ("grid.strategies", ["ddp", "own"], "is 'own': it should be one of ddp, dp, fsdp, zero1"),
-        (
-            "quantization.variants",
-            [{"name": "a", "seeds": [77]}],
-            "has no entry for quantization.seeds [0",
-        ),
+        ("quantization.variants", [{"name": "a", "seeds": [77]}], "has no entry for quantization"),
         ("quantization.variants", [{"name": "float32"}], "has float32 (allowed: other names"),
     ],
 )
@@ -93,10 +87,6 @@ def test_check_that_yaml_reads_as_false_is_off():
 def test_command_of_one_gpu_needs_no_number_of_them():
     mine = ("recipes.mine", {"command": "python train.py {batch_size}"})
     config.check(changed(mine, ("grid.recipes", ["mine"]), ("grid.gpus", [1])))
-    with pytest.raises(
-        UserError, match=r"mine is a command that no key names: add it to grid\.rec"
-    ):
-        config.check(changed(mine))
 
 
 def test_engine_command_is_not_run_once_per_strategy():
@@ -140,7 +130,6 @@ def test_unused_recipes_and_images_are_not_checked():
         (("quantization.calibration_images", 1501), 1500, "calibration_images needs 1501 .* 1500"),
         (("convergence.held_out_images", 1500), 1500, "held_out_images needs 1501 .* are 1500: lo"),
         (("synchronization.batch_size", 751), None, "batch_size needs 1502 .* are 384: lower"),
-        (("synchronization.train_images", 9), None, r"batch_size needs \d+ .* are 9: lower it"),
     ],
 )
 def test_more_images_than_there_are_is_refused(change, images, sentence):
@@ -169,6 +158,7 @@ UNFIT = [
         r"grid.gpus has \[6\]",
         ("grid.gpus", [8]),
     ),
+    ([MINE, TIMING], "mine is a command that no key names", ("recipes.mine", {"base": "plain"})),
     ([MINE, *TIMED], r"time_to_accuracy\.recipe is mine, a command", (TIMED[0][0], "plain")),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.strategies", ["ddp"])),
     ([TUNED, SHARDED, MUON], "which strategy fsdp cannot have", ("grid.strategies", ["ddp"])),
