@@ -30,7 +30,7 @@ KINDS = {"interconnect": SWEEP, "peaks": PEAKS, "machine": CHECK, "convergence":
 OWN = ("synchronization", "quantization")
 """Kinds of records whose tables come from functions of the same names in `ranks_int8`."""
 KINDS |= {"full_trainings": RUN, "synchronization": SYNCHRONIZATION, "quantization": VARIANT}
-JOULES = ["joules_per_image", "joules_per_image_low", "joules_per_image_high"]
+JOULES = "joules_per_image"
 RESULTS = {
     "timing": {"epoch_seconds": "s", "samples": "samples"},
     "speedup": dict.fromkeys(["speedup", "efficiency", "fixed_global_batch_speedup"], "1")
@@ -79,8 +79,8 @@ def of_runs(
 ) -> schema.StudyTables:
     """Return the tables of the grid's `runs`, and tables of the machine from `records`."""
     found = {make.__name__: make(runs) for make in OF_RUNS}
-    energy = Noise(found["provenance"], JOULES[0]).times(found["costs"])
-    found["costs"][JOULES] = energy[["value", *ENDS]]
+    energy = Noise(found["provenance"], JOULES).times(found["costs"])
+    found["costs"][schema.interval(JOULES)] = energy[["value", *ENDS]]
     commands = {name: own for name, own in config["recipes"].items() if "command" in own}
     found["timing"], doubts = work.settle(found["timing"], runs, commands)
     if (per_gpu_hour := config["cost"]["per_gpu_hour"]) is not None:

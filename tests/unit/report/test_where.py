@@ -13,13 +13,13 @@ FLAGSHIP, TUNED, FOUR = study(), study("h200x2"), study("h200x4")
 
 def test_epochs_of_a_scale_are_as_long_as_their_seconds():
     groups = where.epochs(cells.of_study(FLAGSHIP))
-    enlarged = [group.heading for group in groups if "enlarged" in group.heading]
+    enlarged = [heading for heading in groups if "enlarged" in heading]
     assert enlarged == [f"tuned{on}, 19 times enlarged" for on in (", 1 GPU", "/ddp, 2 GPUs")]
     scales = {"plain": [], "tuned": []}
-    for group in groups:
-        for bar in group.bars:
+    for heading, bars in groups.items():
+        for bar in bars:
             seconds = float(bar.total.partition(" ")[0])
-            scales[group.heading[:5]].append(sum(part.width for part in bar.parts) / seconds)
+            scales[heading[:5]].append(sum(part.width for part in bar.parts) / seconds)
     plain, tuned = scales.values()
     assert plain == pytest.approx([plain[0]] * len(plain), rel=0.02)
     assert tuned == pytest.approx([19 * plain[0]] * len(tuned), rel=0.02)
@@ -50,16 +50,15 @@ def test_tables_of_four_gpus_flag_superlinear_and_show_the_answer():
 
 def test_timeline_is_one_step_of_every_gpu():
     runs = folder_of("h200x2") / "runs"
-    drawn = {
-        line.heading.split(":")[0]: line for line in where.timelines(cells.of_study(TUNED), runs)
-    }
+    found = where.timelines(cells.of_study(TUNED), runs)
+    drawn = {heading.partition(":")[0]: bars for heading, bars in found.items()}
     alone = ["plain, 1 × 128", "tuned, 1 × 128"]
     pairs = ["plain/ddp, 2 × 128", "plain/dp, 2 × 128", "tuned/ddp, 2 × 128"]
     assert sorted(drawn) == sorted(alone + pairs)
     two, one = drawn["tuned/ddp, 2 × 128"], drawn["tuned, 1 × 128"]
-    assert [bar.name for bar in two.bars] == ["rank 0", "rank 1"]
-    assert [bar.name for bar in one.bars] == ["GPU 0"]
-    for bar in two.bars:
+    assert [bar.name for bar in two] == ["rank 0", "rank 1"]
+    assert [bar.name for bar in one] == ["GPU 0"]
+    for bar in two:
         idle, *busy = bar.parts
         assert idle.kind == where.IDLE
         assert {part.kind for part in busy} == {where.COMPUTING, where.MESSAGES}

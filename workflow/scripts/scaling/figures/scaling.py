@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from scaling.claims.claim import most_gpus
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import margin
@@ -21,11 +22,10 @@ from scaling.figures.style import Look
 from scaling.registry.strategy import DP
 from scaling.tables import accuracy
 from scaling.tables.epoch_parts import exchange
-from scaling.tables.schema import StudyTables, by_configuration, on_cpu
+from scaling.tables.schema import StudyTables, by_configuration, interval, on_cpu
 
 PER_GPU = "batch size per GPU"
 GLOBAL = ("global batch", "global_batch", "percent")
-ENDS = ("", "_low", "_high")
 APART = 0.25
 """The training time is drawn if it differs from the epoch time by more than this fraction."""
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
@@ -43,31 +43,29 @@ ROW, GAP, BETWEEN = 74, 62, 30
 
 def draw_epoch_time(study: StudyTables) -> Figure | None:
     """Draw epoch time (training time, too, if it differs) over batch size, on the fewest GPUs."""
-    fewest = study.timing["gpus"] == study.timing["gpus"].min()
-    known = _known(study.timing[fewest], "epoch_seconds")
+    fewest = study.timing["gpus"].min()
+    known = _known(study.timing[study.timing["gpus"] == fewest], "epoch_seconds")
     if known.empty:
         return None
     drawn = []
     for look, rows in _by_look(study, known):
         drawn.append((look._replace(hollow=False), rows))
         if (abs(rows["epoch_seconds"] / rows["training_seconds"] - 1) > APART).any():
-            alone = {f"epoch_seconds{end}": rows[f"training_seconds{end}"] for end in ENDS}
+            alone = rows[interval("training_seconds")].set_axis(interval("epoch_seconds"), axis=1)
             training = look._replace(label=f"{look.label}, training", hollow=True)
             drawn.append((training, rows.assign(**alone)))
-    title = f"Seconds per epoch on {fmt.gpus(known['gpus'].iloc[0])}"
+    title = f"Seconds per epoch on {fmt.gpus(fewest)}"
     return style.panel(title, PER_GPU, "batch_size", "epoch_seconds", drawn, log=True)[0]
 
 
 def draw_speedup(study: StudyTables) -> Figure | None:
     """Draw speedup over batch size on the most GPUs."""
-    known = _known(study.speedup[study.speedup["gpus"] > 1], "speedup")
+    known = most_gpus(_known(study.speedup[study.speedup["gpus"] > 1], "speedup"))
     if known.empty or on_cpu(study.provenance):
         return None
-    most = known["gpus"].max()
+    most, of = known["gpus"].iloc[0], (PER_GPU, "batch_size", "speedup")
     title = f"Speedup with data loading, {fmt.gpus(most)}"
-    drawn = _by_look(study, known[known["gpus"] == most])
-    of = (PER_GPU, "batch_size", "speedup")
-    figure, axes = style.panel(title, *of, drawn, top=1.05 * most)
+    figure, axes = style.panel(title, *of, _by_look(study, known), top=1.05 * most)
     style.guide(axes, most, "ideal")
     style.guide(axes, 1, "as 1 GPU")
     return figure
@@ -75,10 +73,10 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 def draw_communication(study: StudyTables) -> Figure | None:
     """Draw communication over batch size on the most GPUs, in % of the training time."""
-    known = exchange(study.communication)
-    whole = known["training_seconds"] / 100
-    shares = {f"share{end}": known[f"exchange_seconds{end}"] / whole for end in ENDS}
-    known = _known(known[known["gpus"] == known["gpus"].max()].assign(**shares), "share")
+    known = most_gpus(exchange(study.communication))
+    seconds = known[interval("exchange_seconds")].set_axis(interval("share"), axis=1)
+    shares = seconds.div(known["training_seconds"] / 100, axis=0)
+    known = _known(known.assign(**shares), "share")
     if known.empty or on_cpu(study.provenance):
         return None
     on = f"{PER_GPU}, on {fmt.gpus(known['gpus'].max())}"
@@ -88,12 +86,12 @@ def draw_communication(study: StudyTables) -> Figure | None:
 
 def draw_bandwidth(study: StudyTables) -> Figure | None:
     """Draw bus bandwidth over message sizes on the most GPUs, standalone and in training."""
-    swept = study.interconnect
+    swept = most_gpus(study.interconnect)
     if swept.empty or on_cpu(study.provenance):
         return None
-    most = swept["gpus"].max()
-    swept = swept[(swept["gpus"] == most) & ~swept["kind"].isin(DP.sweep_kinds)]
-    swept = swept.groupby("message_bytes", as_index=False)["busbw_gb_per_s"].mean()
+    most = swept["gpus"].iloc[0]
+    swept = swept[~swept["kind"].isin(DP.sweep_kinds)]
+    swept = swept.groupby("message_bytes", as_index=False)[["busbw_gb_per_s"]].mean()
     swept = swept.rename(columns={"busbw_gb_per_s": "rate"})
     reached = study.bandwidth.rename(columns={"bandwidth_gb_per_s": "rate"}).dropna(subset="rate")
     # Each cell at the mean size of the messages that it sends.
@@ -101,12 +99,9 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
     sizes = sent["message_bytes"].map(lambda text: np.mean([*map(int, text.split())]))
     reached = reached[reached["gpus"] == most].merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
     drawn = [(Look("alone", style.INK, ""), swept), *_by_look(study, reached)]
-    title, ticks = (
-        f"All-reduce on {fmt.gpus(most)}, GB/s",
-        {1e4: "10 kB", 1e6: "1 MB", 1e8: "100 MB"},
-    )
-    of = ("bytes of a message", "message_bytes", "rate")
-    figure, axes = style.panel(title, *of, drawn, log=True, ticks=ticks)
+    title, of = f"All-reduce on {fmt.gpus(most)}, GB/s", ("bytes of a message", "message_bytes")
+    ticks = {1e4: "10 kB", 1e6: "1 MB", 1e8: "100 MB"}
+    figure, axes = style.panel(title, *of, "rate", drawn, log=True, ticks=ticks)
     for line in axes.lines[1:]:
         line.set_linestyle("none")
     if len(reached):
@@ -125,17 +120,15 @@ def draw_remedies(study: StudyTables) -> Figure | None:
     seeds = study.convergence.query("chosen == True").groupby(keys)["test_accuracy"]
     known = known.join(seeds.agg(test_accuracy_std="std", test_accuracy_count="count"), on=keys)
     groups = dict(list(_in_percent(known).groupby("remedy", sort=False)))
-    others = groups.keys() - named
-    coloured = zip(named, style.PALETTE, style.MARKERS, strict=False)
     drawn = [
-        (Look(name.replace("_", " "), colour, marker), groups[name])
-        for name, colour, marker in coloured
+        (Look(name.replace("_", " "), colour, marker), groups.pop(name))
+        for name, colour, marker in zip(named, style.PALETTE, style.MARKERS, strict=False)
     ]
     figure, axes = style.panel("Test accuracy by technique, %", *GLOBAL, drawn)
-    for name in others:
-        over = groups[name][["global_batch", "percent"]].to_numpy().T
+    for rows in groups.values():
+        over = rows[["global_batch", "percent"]].to_numpy().T
         axes.plot(*over, color=style.FAINT, linewidth=1, zorder=1)
-    if others:
+    if groups:
         style.note(axes, "grey: other techniques")
     for reached in known.loc[known["reference"].eq(True), "test_accuracy"]:
         style.guide(axes, 100 * reached, "plain SGD, best rate, smallest batch")
@@ -159,19 +152,18 @@ def draw_learning(study: StudyTables) -> Figure | None:
 def draw_quantization_histograms(study: StudyTables) -> Figure | None:
     """Draw histograms in panels, with a row for each layer and a column for each quantity."""
     table = study.quantization_histograms
-    layers = table["layer"].unique()
-    if not len(layers):
+    layers = list(table["layer"].unique())
+    if not layers:
         return None
     high, wide = len(layers) * (ROW + GAP) + 38, (style.WIDTH - 32 - 2 * BETWEEN) / 3
     figure = Figure(figsize=(style.WIDTH / style.PIXELS, high / style.PIXELS))
     legend = "line: float32; area: int8; dotted: end of int8"
     figure.text(0, 0.5 / high, legend, color=style.SOFT, fontsize=11)
     for (name, quantity), rows in table.groupby(["layer", "quantity"], sort=False):
-        down, across = list(layers).index(name), list(QUANTITIES).index(str(quantity))
+        down, across = layers.index(name), list(QUANTITIES).index(str(quantity))
         left, top = 32 + across * (wide + BETWEEN), (down + 1) * (ROW + GAP)
         place = (left / style.WIDTH, 1 - top / high, wide / style.WIDTH, ROW / high)
-        axes = figure.add_axes(place)
-        _draw_histogram(axes, rows)
+        _draw_histogram(axes := figure.add_axes(place), rows)
         words = f"{QUANTITIES[str(quantity)]}\n1 level = {1 / rows['scale'].iloc[0]:.2g}"
         axes.set_title(words, fontsize=11, fontweight="normal", pad=3)
         if across == 0:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import label
+from scaling.claims.claim import label, measured
 from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, Cell
@@ -41,11 +41,10 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     for part in [accuracy.compare_batches(tables), *parts]:
         new = part.columns.difference(found.columns)
         found = found.merge(part.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *new]], "left", CELL_KEYS)
-    ran = found["status"] == "ok"
     started = found["startup_seconds"].fillna(found["startup_cold_seconds"])
     return found.assign(
         gpu_seconds=found["gpus"] * found["epoch_seconds"],
-        other_seconds=started.where(ran),
+        other_seconds=started.where(found["status"] == "ok"),
         unsettled=(found["count"] > 1) & found["drift"].notna() & ~found["settled"].eq(True),
     )
 
@@ -56,14 +55,12 @@ def fastest(cells: pd.DataFrame) -> Any | None:
     For commands that print samples, return the row with the most samples per second. If a command
     prints no epochs, its row has the time of a whole run; it needs `IMPORTS_SECONDS` or more.
     """
-    timed = cells[cells["status"] == "ok"].dropna(subset="epoch_seconds")
-    short = timed["whole"].eq(True) & (timed["epoch_seconds"] < IMPORTS_SECONDS)
-    timed = timed[~short]
+    timed = measured(cells, "epoch_seconds")
+    timed = timed[~timed["whole"].eq(True) | (timed["epoch_seconds"] >= IMPORTS_SECONDS)]
     rates = timed["samples"] / timed["epoch_seconds"]
-    if (timed["unit"].fillna("") != "").all() and rates.notna().all():
-        timed = timed.loc[rates.sort_values(ascending=False, kind="stable").index]
-        return next(timed.itertuples(), None)
-    return next(timed.sort_values("epoch_seconds").itertuples(), None)
+    printed = (timed["unit"].fillna("") != "").all() and rates.notna().all()
+    order = (-rates if printed else timed["epoch_seconds"]).sort_values(kind="stable")
+    return next(rows_of(timed.loc[order.index]), None)
 
 
 def learned(cells: pd.DataFrame) -> pd.Series:
@@ -87,17 +84,15 @@ def by_status(cells: pd.DataFrame) -> str:
 def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
     """Return the contents of a page for each configuration and each time-to-accuracy training."""
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
-    made = []
-    for row in rows_of(cells):
-        page = _page(row, FACTS, numbers, runs, logs / "train_run")
-        same = (study.audit[CELL_KEYS] == [getattr(row, key) for key in CELL_KEYS]).all(axis=1)
-        made.append(page | {"warnings": study.audit.loc[same, "message"]})
+    made = [_page(row, FACTS, numbers, runs, logs / "train_run") for row in rows_of(cells)]
+    warnings = [(cell_id(row), row.message) for row in rows_of(study.audit)]
+    for page in made:
+        page["warnings"] = [message for place, message in warnings if place == page["id"]]
     folders = runs.with_name("to_accuracy"), logs / "train_to_accuracy"
     for row in rows_of(study.trained_to_accuracy.assign(status="ok")):
         seeds = [(seed,) for seed in range(int(row.seeds))]
-        page = _page(row, OF_TRAININGS, seeds, *folders)
         name = f"{label(row)}: training to {fmt.percent(row.target_accuracy)}"
-        made.append(page | {"name": name})
+        made.append(_page(row, OF_TRAININGS, seeds, *folders) | {"name": name})
     return made
 
 

@@ -1,6 +1,6 @@
 """Make the first screen of the report: main results, their noise, and a recommendation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -70,10 +70,11 @@ def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Mark
 
 def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     """Return the cards for which a study has data, or [] if nothing was timed on a GPU."""
-    if fastest(cells) is None or on_cpu(study.provenance):
+    best = fastest(cells)
+    if best is None or on_cpu(study.provenance):
         return []
-    first = [*_from_the_lab(study, cells), *_throughput(cells), *_more_gpus(cells)]
-    return [*first, _how_sure(study, cells), *_to_do(study, cells)]
+    first = [*_from_the_lab(study, cells), *_throughput(best), *_more_gpus(cells)]
+    return [*first, _how_sure(study, cells), *_to_do(study, cells, best)]
 
 
 def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> str:
@@ -103,10 +104,9 @@ def _named(row: Any) -> Markup:
     return fill('<a href="#{}">{}</a>', cell_id(row), Figure(label(row), of_cell(row)))
 
 
-def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] that compares the fastest recipe with the lab's recipe (`LAB`), or []."""
+def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> Iterator[Card]:
+    """Yield a card that compares the fastest recipe with the lab's recipe (`LAB`), if any."""
     found = from_the_lab(study)
-    made = []
     for row in rows_of(found.head(1)):
         alone = cells[(cells["gpus"] == 1) & (cells["batch_size"] == REFERENCE_BATCH)]
         pair = alone[alone["recipe"].isin([LAB, row.recipe])]
@@ -124,35 +124,32 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         result = fill(
             "On one GPU {} trains {} as fast as the lab’s way ({}).", row.recipe, factor, LAB
         )
-        made.append(Card("lab", title, fill("{} as fast", factor), text, bars, result))
-    return made
+        yield Card("lab", title, fill("{} as fast", factor), text, bars, result)
 
 
 def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
     """Return a sentence on the parts of an epoch that `recipe` shortens, "" if it lengthens any."""
     shares = {name: pair[names].sum(axis=1, skipna=False) for name, names in SAVED.items()}
     seconds = pd.DataFrame(shares).mul(pair["epoch_seconds"], axis=0)
-    saved = {name: float(each[LAB] - each[recipe]) for name, each in seconds.items()}
-    total = sum(saved.values())
-    if not (total > 0 and min(saved.values()) >= 0):
+    saved: Any = seconds.loc[LAB] - seconds.loc[recipe]
+    total = saved.sum(skipna=False)
+    if not (total > 0 and saved.min() >= 0):
         return Markup("")
     parts = ", ".join(f"{fmt.percent(part / total)} {name}" for name, part in saved.items())
     return fill(" Of {} saved per epoch: {}.", fmt.seconds(total), parts)
 
 
-def _throughput(cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on a command's samples per second, or [] for built-in recipes."""
-    best = fastest(cells)
-    if best is None or not best.unit or pd.isna(best.images_per_second):
-        return []
-    text = fill("{} an epoch with {}.", printed(best, "epoch_seconds", fmt.seconds), _named(best))
-    head = fill("{}", printed(best, "images_per_second"))
-    return [Card("rate", f"Throughput, {best.unit} per second", head, text)]
+def _throughput(best: Any) -> Iterator[Card]:
+    """Yield a card on the samples per second of `best`, the fastest row, if it is of a command."""
+    if best.unit and pd.notna(best.images_per_second):
+        epoch = printed(best, "epoch_seconds", fmt.seconds)
+        text = fill("{} an epoch with {}.", epoch, _named(best))
+        head = fill("{}", printed(best, "images_per_second"))
+        yield Card("rate", f"Throughput, {best.unit} per second", head, text)
 
 
-def _more_gpus(cells: pd.DataFrame) -> list[Card]:
-    """Return [a card] on the speedup of the most efficient recipe, for b near 128; or []."""
-    found = []
+def _more_gpus(cells: pd.DataFrame) -> Iterator[Card]:
+    """Yield a card on the speedup of the most efficient recipe, for b near 128, if any."""
     for _, rows in by_efficiency(cells)[:1]:
         row = next(rows_of(nearest(rows)))
         text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
@@ -178,8 +175,7 @@ def _more_gpus(cells: pd.DataFrame) -> list[Card]:
             verb = fill("no faster than one that these runs can show{}", ends)
         title = f"{fmt.gpus(row.gpus)} instead of 1, {row.recipe}/{row.strategy}"
         result = fill("{} train {} ({}, {}).", fmt.gpus(row.gpus), verb, row.recipe, batch(row))
-        found.append(Card("gpus", title, head, text, bars, result))
-    return found
+        yield Card("gpus", title, head, text, bars, result)
 
 
 def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
@@ -200,11 +196,11 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     return Card("sure", "How sure", Markup("<br>").join(heads), text)
 
 
-def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
+def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]:
     """Return [a card] that says what to do, or [] if nothing is known.
 
     The card names the recommended configuration. Without a recommendation, it has advice on the
-    largest part of the fastest configuration's epoch.
+    largest part of an epoch of `shortest`, the fastest configuration.
     """
     best: Any = recommended(study, cells)
     head = fill("Train {}", _named(best)) if best else Markup("")
@@ -216,7 +212,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
         cold = fill(", {} s if it compiles", fmt.significant(best.run_cold_seconds))
         cold *= bool(best.run_cold_seconds > 0)
         return [Card("do", "What to do", head, fill(words, target, *runs, *times, cold))]
-    chosen: Any = best or fastest(cells)
+    chosen: Any = best or shortest
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
     text, advice = Markup(""), LIMITS.get(limit, "")
@@ -233,13 +229,10 @@ def _to_do(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))
         return [card] * bool(advice)
-    words = (
-        "{} an epoch. No faster one of another global batch is shown to be as accurate ({}, {})."
-    )
+    words = " No faster one of another global batch is shown to be as accurate ({}, {})."
     seeds = fmt.plural(best.test_accuracy_count, "seed")
-    best_of = fill(
-        words, printed(best, "epoch_seconds", fmt.seconds), printed(best, "test_accuracy"), seeds
-    )
+    best_of = fill("{} an epoch.", printed(best, "epoch_seconds", fmt.seconds))
+    best_of += fill(words, printed(best, "test_accuracy"), seeds)
     many = how_many_gpus(study, cells).dropna(subset="break_even_min")
     same = many["gpus"] * many["batch_size"] == best.gpus * best.batch_size
     for row in rows_of(many[same & (many["recipe"] == best.recipe)].tail(1)):

@@ -8,12 +8,11 @@ import pandas as pd
 from scaling.claims.claim import nearest
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import fastest, learned
-from scaling.tables.schema import StudyTables, by_configuration, on_cpu, rows_of
+from scaling.tables.schema import StudyTables, by_configuration, interval, on_cpu, rows_of
 
 LAB = "plain"
 """Name of the recipe that trains as in the lab's handout."""
-ENDS = ("", "_low", "_high")
-STRONG = [*(f"fixed_global_batch_speedup{end}" for end in ENDS), "break_even_min", "break_even_max"]
+STRONG = [*interval("fixed_global_batch_speedup"), "break_even_min", "break_even_max"]
 """Columns that compare with one GPU at the same global batch."""
 
 
@@ -26,29 +25,24 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     """
     if on_cpu(study.provenance):
         return None
-    trained = trainings(study)
-    there = trained[(trained["reached"] == trained["seeds"]) & (trained["seeds"] > 1)]
-    order = ["run_seconds", "training_seconds"]
+    trained = trainings(study).query("reached == seeds and seeds > 1")
+    shortest = next(rows_of(trained.sort_values(["run_seconds", "training_seconds"])), None)
     good = cells[learned(cells)]
-    several = good[good["test_accuracy_count"] > 1]
-    shortest = next(rows_of(there.sort_values(order)), None)
-    return shortest or fastest(several) or fastest(good)
+    return shortest or fastest(good[good["test_accuracy_count"] > 1]) or fastest(good)
 
 
 def trainings(study: StudyTables) -> pd.DataFrame:
     """Return the time-to-accuracy trainings, with seconds and joules of an epoch."""
-    found = study.trained_to_accuracy
+    found = study.trained_to_accuracy.sort_values("gpus", kind="stable")
     seconds = found["training_seconds"] / found["epochs"]
-    found = found.assign(
+    return found.assign(
         epoch_seconds=seconds,
         gpu_seconds=seconds * found["gpus"],
         epoch_joules=found["joules"] / found["epochs"],
         other_seconds=found["run_seconds"] - found["training_seconds"],
         startup_cold_seconds=found["run_cold_seconds"] - found["training_seconds"],
         job_seconds=found["run_seconds"],
-        **{f"fixed_global_batch_speedup{end}": found[f"speedup{end}"] for end in ENDS},
-    ).drop(columns=["speedup", "speedup_low", "speedup_high"])
-    return found.sort_values("gpus", kind="stable")
+    ).rename(columns=dict(zip(interval("speedup"), STRONG, strict=False)))
 
 
 def from_the_lab(study: StudyTables) -> pd.DataFrame:
@@ -56,15 +50,13 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 
     `factor` is the epoch time of `LAB` / that of `recipe`, on one GPU with batch size 128.
     """
-    runs = study.provenance
-    runs = runs[(runs["gpus"] == 1) & (runs["batch_size"] == REFERENCE_BATCH)]
+    runs = study.provenance.query(f"gpus == 1 and batch_size == {REFERENCE_BATCH}")
     seconds = runs.pivot_table("epoch_seconds", "machine", "recipe", "median", dropna=False)
     others = seconds.drop(columns=LAB, errors="ignore").median()
     if LAB not in seconds or others.empty:
         return pd.DataFrame(columns=["recipe", "factor"])
     best = str(others.idxmin())
-    factors = (seconds[LAB] / seconds[best]).dropna()
-    return factors.to_frame("factor").assign(recipe=best)
+    return (seconds[LAB] / seconds[best]).dropna().to_frame("factor").assign(recipe=best)
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:

@@ -44,28 +44,19 @@ class Bar(NamedTuple):
     link: str = ""
 
 
-class Group(NamedTuple):
-    """Bars with a common axis, under a heading."""
-
-    heading: str
-    bars: list[Bar]
-
-
-def epochs(cells: pd.DataFrame) -> list[Group]:
-    """Return bars of epochs with their measured parts. Bars of much faster recipes are enlarged."""
+def epochs(cells: pd.DataFrame) -> dict[str, list[Bar]]:
+    """Return bars of epochs by heading, with measured parts. Much faster recipes are enlarged."""
     known = cells[["utilization", "idle_share", "loading_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe", sort=False)["epoch_seconds"].max()
-    whole, found = longest.max(), []
+    whole, found = longest.max(), dict[str, list[Bar]]()
     for recipe, most in longest.items():
         factor = int(whole / most) if whole >= ENLARGED * most else 1
-        own = timed[timed["recipe"] == recipe].sort_values("batch_size")
-        groups: Any = own.groupby(["gpus", "strategy"])
-        for (gpus, strategy), rows in groups:
-            heading = f"{configuration(str(recipe), strategy)}, {fmt.gpus(gpus)}"
+        own = timed[timed["recipe"] == recipe]
+        for row in rows_of(own.sort_values(["gpus", "strategy", "batch_size"], kind="stable")):
+            heading = f"{configuration(row.recipe, row.strategy)}, {fmt.gpus(row.gpus)}"
             heading += f", {factor} times enlarged" * (factor > 1)
-            bars = [_epoch(row, factor * FULL / whole) for row in rows_of(rows)]
-            found.append(Group(heading, bars))
+            found.setdefault(heading, []).append(_epoch(row, factor * FULL / whole))
     return found
 
 
@@ -82,39 +73,41 @@ def _epoch(row: Any, scale: float) -> Bar:
     return Bar(f"b = {row.batch_size:g}", parts, fmt.seconds(row.epoch_seconds), f"#{cell_id(row)}")
 
 
-def timelines(cells: pd.DataFrame, runs: Path) -> list[Group]:
-    """Return bars of one traced step of each recipe and strategy.
+def timelines(cells: pd.DataFrame, runs: Path) -> dict[str, list[Bar]]:
+    """Return bars of one traced step of each recipe and strategy, by heading.
 
     The step is from the largest number of GPUs with a trace, and the batch size nearest to 128.
     """
-    steps: dict[str, tuple[str, list[tuple[str, int, float, float]]]] = {}
+    steps = dict[str, tuple[Any, pd.DataFrame]]()
     for row in rows_of(nearest(cells).sort_values("gpus", ascending=False, kind="stable")):
         name = configuration(row.recipe, row.strategy)
         path = Cell(row.recipe, row.strategy, row.gpus, row.batch_size, 0).trace_path(runs)
-        if name not in steps and path.exists() and (spans := spans_of(path)):
-            steps[name] = f"{name}, {row.gpus:g} × {row.batch_size:g}", spans
-    ends = {name: max(end for *_, end in spans) for name, (_, spans) in steps.items()}
-    scale, found = FULL / max(ends.values(), default=1), []
-    for name, (heading, spans) in steps.items():
-        idle, bars = Part(IDLE, 0, round(scale * ends[name], 2), "", "idle"), []
-        devices = list(dict.fromkeys(device for device, *_ in spans))
+        if name not in steps and path.exists() and len(spans := spans_of(path)):
+            steps[name] = row, spans
+    scale = FULL / max((max(spans["high"]) for _, spans in steps.values()), default=1)
+    found = {}
+    for name, (row, spans) in steps.items():
+        end, devices = max(spans["high"]), [*spans.groupby("device")]
+        idle = Part(IDLE, 0, round(scale * end, 2), "", "idle")
         # A rank sees its own GPU alone, as GPU 0.
-        name_of = 0 if len({device.split(", ")[0] for device in devices}) > 1 else 1
-        for device in devices:
-            own = [
-                Part(kind, round(scale * low, 2), round(scale * (high - low), 2))
-                for of, kind, low, high in spans
-                if of == device
-            ]
-            bars.append(Bar(device.split(", ")[name_of], [idle, *own]))
-        found.append(Group(f"{heading}: {fmt.significant(ends[name] / 1e3)} ms", bars))
+        name_of = 0 if len({device.split(", ")[0] for device, _ in devices}) > 1 else 1
+        heading = f"{name}, {row.gpus:g} × {row.batch_size:g}: {fmt.significant(end / 1e3)} ms"
+        found[heading] = [
+            Bar(device.split(", ")[name_of], [idle, *(_span(one, scale) for one in rows_of(own))])
+            for device, own in devices
+        ]
     return found
 
 
-def spans_of(path: Path) -> list[tuple[str, int, float, float]]:
-    """Return spans of a traced step: (device, `COMPUTING` or `MESSAGES`, start, end) in µs.
+def _span(row: Any, scale: float) -> Part:
+    return Part(row.kind, round(scale * row.low, 2), round(scale * (row.high - row.low), 2))
 
-    Devices are GPUs. Spans of the same kind are merged if they are under 0.5 % of the step apart.
+
+def spans_of(path: Path) -> pd.DataFrame:
+    """Return spans of a traced step: GPU, kind (`COMPUTING` or `MESSAGES`), start and end in µs.
+
+    Columns are `device`, `kind`, `low` and `high`. Spans of the same kind are merged if they are
+    under 0.5 % of the step apart.
     """
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     names = {one["pid"]: one["args"]["name"] for one in events if one["ph"] == "M"}
@@ -125,16 +118,13 @@ def spans_of(path: Path) -> list[tuple[str, int, float, float]]:
             kind = MESSAGES if communicates else COMPUTING
             rows.append([names[one["pid"]], kind, one["ts"], one["ts"] + one["dur"]])
     table = pd.DataFrame(rows, columns=["device", "kind", "low", "high"]).sort_values("low")
+    table = table.astype({"low": float, "high": float})
     messages = table[table["kind"] == MESSAGES].groupby("device")["high"].first()
     if table["device"].nunique() > 1:  # The first message is a barrier before the step.
-        began = table["device"].map(messages)
-        table = table[table["low"] >= began]
+        table = table[table["low"] >= table["device"].map(messages)]
     table[["low", "high"]] -= table["low"].min()
-    gap, found = 0.005 * table["high"].max(), list[tuple[str, int, float, float]]()
-    groups: Any = table.groupby(["device", "kind"])
-    for (device, kind), own in groups:
-        ends = own["high"].cummax().shift(fill_value=-np.inf)
-        blocks = own.groupby((own["low"] > ends + gap).cumsum())
-        spans = blocks.agg(low=("low", "min"), high=("high", "max"))
-        found += [(device, kind, one.low, one.high) for one in rows_of(spans)]
-    return found
+    gap, keys = 0.005 * table["high"].max(), ["device", "kind"]
+    table["end"] = table.groupby(keys)["high"].cummax()
+    apart = table["low"] > table.groupby(keys)["end"].shift(fill_value=-np.inf) + gap
+    table["block"] = apart.groupby([table[key] for key in keys]).cumsum()
+    return table.groupby([*keys, "block"], as_index=False).agg({"low": "min", "high": "max"})

@@ -14,7 +14,7 @@ from scaling.registry.engine import COMMAND, ENGINES
 from scaling.registry.strategy import DP, STRATEGIES
 from scaling.tables import schema
 from scaling.tables.measurements import ALONE, GB
-from scaling.tables.schema import StudyTables
+from scaling.tables.schema import StudyTables, interval
 from scaling.tables.timing import Run
 
 EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
@@ -32,9 +32,8 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
     cells = steps.astype(dict.fromkeys(EXCHANGE, float)).groupby(CELL_KEYS)
     mean, off = cells.mean(), margin([cells.std()], [cells.count()])
-    ends = {"": mean, "_low": mean - off, "_high": mean + off}
-    found = pd.concat([values.add_suffix(end) for end, values in ends.items()], axis=1)
-    table = tables.timing[tables.timing["gpus"] > 1].merge(found.reset_index(), "left", CELL_KEYS)
+    found = mean.join([(mean - off).add_suffix("_low"), (mean + off).add_suffix("_high")])
+    table = tables.timing.query("gpus > 1").merge(found.reset_index(), "left", CELL_KEYS)
     table[found.columns] = table[found.columns].mul(table["iterations"], axis=0)
     table["compute_seconds"] = table["training_seconds"] - table["delay_seconds"]
     return schema.arrange("communication", table)
@@ -42,11 +41,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 def exchange(table: pd.DataFrame) -> pd.DataFrame:
     """Return communication.csv with `exchange_seconds`: `delay_seconds`, else `exposed_seconds`."""
-    for end in ("", "_low", "_high"):
-        alone = table[f"exposed_seconds{end}"].where(table["delay_seconds"].isna())
-        seconds = table[f"delay_seconds{end}"].fillna(alone)
-        table = table.assign(**{f"exchange_seconds{end}": seconds})
-    return table
+    names = interval("exchange_seconds")
+    delay, exposed = (table[interval(name)].set_axis(names, axis=1) for name in EXCHANGE[:2])
+    return table.join(delay.where(table["delay_seconds"].notna(), exposed))
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
@@ -61,8 +58,8 @@ def _exchange(record: RunRecord) -> dict[str, float]:
 
     timed = [rank for rank in record["in_memory"] if rank[ALONE]]
     if timed and all(rank["iterations"] for rank in timed):
-        both = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
-        seconds["delay_seconds"] = next(both) - next(both)
+        step, alone = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
+        seconds["delay_seconds"] = step - alone
     traced = [one for one in record["communication"]["readings"] if one["estimate"] == "profiler"]
     if traced and all(rank["iterations"] for rank in traced):
         seconds["exposed_seconds"] = each(traced, "exposed_seconds").min()
@@ -106,18 +103,17 @@ def bandwidth(tables: StudyTables) -> pd.DataFrame:
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
     machines = of_machines(tables).groupby(CELL_KEYS, as_index=False)["machine"].agg(" ".join)
-    messages = tables.communication[[*CELL_KEYS, "messages_seconds"]]
-    for own in (costs, messages, machines):
+    for own in (costs, tables.communication[[*CELL_KEYS, "messages_seconds"]], machines):
         table = table.merge(own, how="left", on=CELL_KEYS)
-    texts = {"machine": "", "message_bytes": ""}
-    known = table.astype(dict.fromkeys(texts, object)).fillna({"sent_share": 1.0, **texts})
+    known = table.astype(dict.fromkeys(["machine", "message_bytes"], object))
+    known = known.fillna({"sent_share": 1.0, "machine": "", "message_bytes": ""})
     links = [_link(row, tables.interconnect) for row in schema.rows_of(known)]
     sent = pd.DataFrame(links, table.index, ["bytes", "rate"], float)
-    seconds = table["messages_seconds"]
+    seconds = table["messages_seconds"].where(table["messages_seconds"] > 0)
     table["bytes_per_iteration"] = sent["bytes"].round()
-    moved = table["bytes_per_iteration"] * table["iterations"]
     table["peak_gb_per_s"] = sent["rate"].where(table["engine"].notna())
-    table["bandwidth_gb_per_s"] = moved / seconds.where(seconds > 0) / GB
+    moved = table["bytes_per_iteration"] * table["iterations"]
+    table["bandwidth_gb_per_s"] = moved / seconds / GB
     table["utilization"] = table["bandwidth_gb_per_s"] / table["peak_gb_per_s"]
     return schema.arrange("bandwidth", table)
 
@@ -149,9 +145,8 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     `waiting_share` (messages wait for other ranks), or `unknown_share` without a trace. Without a
     peak rate, `computing_share`, all compute kernels, stands for (1) and (4).
     """
-    table = tables.timing.merge(tables.costs, how="left", on=CELL_KEYS)
-    messages = tables.communication[[*CELL_KEYS, "exposed_seconds"]]
-    for own in (messages, _limits(tables)):
+    table, messages = tables.timing, tables.communication[[*CELL_KEYS, "exposed_seconds"]]
+    for own in (tables.costs, messages, _limits(tables)):
         table = table.merge(own, how="left", on=CELL_KEYS)
     epoch = table["epoch_seconds"]
     rate = table["samples"] / epoch

@@ -78,8 +78,8 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     table = _sided(a, "a").merge(_sided(b, "b"), how="outer", on=CELL_KEYS)
     rows = {side: table[CELL_KEYS].assign(side=side) for side in "ab"}
     for side, cells in rows.items():
-        names = [f"{side}_epoch_seconds{end}" for end in ("", "_low", "_high")]
-        table[[*names, f"{side}_runs"]] = noise.times(cells)[["value", *ENDS, "runs"]]
+        names = [*schema.interval(f"{side}_epoch_seconds"), f"{side}_runs"]
+        table[names] = noise.times(cells)[["value", *ENDS, "runs"]]
     known = {side: table[f"{side}_epoch_seconds"].notna() for side in "ab"}
     work, both = factor(table, "a_", "b_"), known["a"] & known["b"]
     sides = rows["a"], rows["b"], work

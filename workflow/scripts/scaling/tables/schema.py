@@ -118,6 +118,11 @@ class Table(NamedTuple):
         return tables / f"{self.file.format(study=study)}.csv"
 
 
+def interval(name: str) -> list[str]:
+    """Return the columns of an interval: `name`, `name_low` and `name_high`."""
+    return [f"{name}{end}" for end in ENDS["interval"]]
+
+
 def _types(text: str) -> dict[str, str]:
     columns = [one.partition(":") for one in text.split()]
     return {f"{name}{end}": own for name, _, own in columns for end in ENDS.get(own, ("",))}
@@ -139,9 +144,8 @@ class StudyFiles:
 
     def __init__(self, config: dict[str, Any], folder: str, *, is_stored: bool) -> None:
         self._study, partial = config["study"], is_stored or config["partial"]
-        of = Path(folder).joinpath
         self.records = {
-            kind: [str(path) for path in map(of, paths) if path.exists() or not partial]
+            kind: [str(path) for own in paths if (path := folder / own).exists() or not partial]
             for kind, paths in stored.records(config).items()
         }
         """Paths of records by kind."""
@@ -174,18 +178,15 @@ def read(name: str, path: Path) -> pd.DataFrame:
 
     A missing text becomes "", a missing boolean False, a missing number NaN.
     """
-    kind = TABLES[name]
-    of_types = [*kind.types.items()]
-    text, truth = ([name for name, of in of_types if of == each] for each in ("text", "truth"))
-    types: Any = dict.fromkeys(text, str)
+    types = pd.Series(TABLES[name].types)
+    text, truth = (types.index[types == each] for each in ("text", "truth"))
+    known: Any = {"usecols": types.index, "dtype": dict.fromkeys(text, str)}
     try:
-        table = pd.read_csv(
-            path, usecols=[*kind.types], dtype=types, keep_default_na=False, na_values=[""]
-        )
+        table = pd.read_csv(path, **known, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is not the table {name} ({error}); make it again") from error
     table[text] = table[text].fillna("").replace(QUOTED, "", regex=True)
-    return table.assign(**{column: table[column].eq(True) for column in truth})
+    return table.assign(**table[truth].eq(True))
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -196,7 +197,7 @@ def as_csv(table: pd.DataFrame) -> str:
     # Missing values turn integers into floats; nullable types allow them.
     table = table.convert_dtypes()
     texts = table.select_dtypes(["object", "string"])
-    safe = texts.apply(lambda column: column.replace(FORMULA, r"'\g<0>", regex=True))
+    safe = texts.replace(FORMULA, r"'\g<0>", regex=True)
     return table.assign(**safe).to_csv(index=False, lineterminator="\n")
 
 
@@ -241,9 +242,8 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return {`tuned/ddp`: rows} for each strategy of a recipe, with the recipe's rows on 1 GPU."""
-    groups = {}
-    for recipe, rows in table.groupby("recipe", sort=False):
-        for strategy in [one for one in rows["strategy"].unique() if one] or [""]:
-            name = f"{recipe}/{strategy}".removesuffix("/")
-            groups[name] = rows[rows["strategy"].isin([strategy, ""])]
-    return groups
+    return {
+        f"{recipe}/{strategy}".removesuffix("/"): rows[rows["strategy"].isin([strategy, ""])]
+        for recipe, rows in table.groupby("recipe", sort=False)
+        for strategy in [one for one in rows["strategy"].unique() if one] or [""]
+    }

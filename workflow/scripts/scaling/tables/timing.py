@@ -70,8 +70,7 @@ def break_even(one: pd.DataFrame, many: pd.DataFrame) -> dict[str, float]:
     some. The range is NaN without such runs, or if `many` never end first on one of the machines.
     """
     keys, names = ["compiled", "machine"], ["other_seconds", "epoch_seconds"]
-    medians = (runs.dropna(subset=keys).groupby(keys)[names].median() for runs in (one, many))
-    first, other = medians
+    first, other = (one.dropna(subset=keys).groupby(keys)[names].median() for one in (one, many))
     pairs = (other - first).dropna().reset_index()
     pairs = pairs[pairs["compiled"] == pairs["compiled"].min()]
     lengths = np.ceil(-pairs["other_seconds"] / pairs["epoch_seconds"]).clip(1)
@@ -121,7 +120,7 @@ def timing(runs: list[Run]) -> pd.DataFrame:
     table = schema.arrange("timing", rows)
     for name in reversed(TIMES):
         times = of_times(ran, name).times(table)
-        table[[name, f"{name}_low", f"{name}_high"]] = times[["value", *ENDS]]
+        table[schema.interval(name)] = times[["value", *ENDS]]
     table[["runs", "machines"]] = times[["runs", "machines"]]
     return table.assign(loader_seconds=table["loader_seconds"] * table[TIMES[0]])
 
