@@ -160,9 +160,10 @@ def _faster(name: str, most: pd.DataFrame) -> Claim:
         judged = fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)
         texts[f"{batch(row)}: {judged}"] = None
     parts = [(row, row.verdict == "faster", row.verdict in ("slower", "same")) for row in rows]
-    more = max(rows, key=lambda row: np.nan_to_num(row.more_runs))
-    needed = f"needs {fmt.plural(more.more_runs, 'more run')} of each with {batch(more)}"
-    needed *= bool(more.more_runs > 0)
+    undecided, needed = most[most["more_runs"] > 0].sort_values("more_runs"), ""
+    for first in rows_of(undecided.head(1)):
+        others = ", the others at least as many" * (len(undecided) > 1)
+        needed = f"{batch(first)} needs {fmt.plural(first.more_runs, 'more run')} of each{others}"
     about = f"{name}, {fmt.gpus(least.gpus)}"
     return FASTER.claim(about, f"{'; '.join(texts)}.", parts=parts, unclear=needed)
 
