@@ -12,8 +12,9 @@ from pathlib import Path
 import yaml
 from snakemake import cli
 
-from examples.configurations import shipped
+from examples.configurations import assign, shipped
 from forked import become
+from scaling.core.grid import Cell
 
 ROOT = Path(__file__).parents[1]
 KEPT = ".snakemake/code_digests"
@@ -72,12 +73,7 @@ class Study:
 
     def configure(self, overrides):
         """Change values, given as {"section.key": value}, and write the configuration."""
-        for path, value in overrides.items():
-            *parents, last = path.split(".")
-            section = self.config
-            for parent in parents:
-                section = section[parent]
-            section[last] = value
+        assign(self.config, overrides.items())
         (self.folder / "tiny.yaml").write_text(yaml.safe_dump(self.config))
 
     def command(self, *options):
@@ -87,6 +83,12 @@ class Study:
         """Run Snakemake. In the result, `stdout` has both stdout and stderr."""
         return forked(self.command(*options)[1:], self.folder)
 
+    def make(self, *words):
+        """Run make in the environment of this test. In the result, `stdout` has both streams."""
+        command = ["make", "--no-print-directory", "--old-file=env", "--old-file=small-env", *words]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.run(command, cwd=self.folder, **streams)
+
     def planned(self, *options):
         """Return the number of planned jobs of each rule, without the target `all`."""
         finished = self.snakemake("--dry-run", *options)
@@ -94,12 +96,8 @@ class Study:
         return Counter(rule for rule in JOB.findall(finished.stdout) if rule != "all")
 
     def record(self, **cell):
-        values = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "batch_size": 10, "seed": 0}
-        values |= cell
-        if values["gpus"] == 1:
-            values["strategy"] = "single"
-        run = "/".join(f"{key}~{value}" for key, value in values.items())
-        return self.folder / "results/runs" / run / "run.json"
+        usual = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "batch_size": 10, "seed": 0}
+        return Cell(**usual | cell).record_path(self.folder / "results/runs")
 
     def edit(self, name, text="\n# edited\n"):
         path = self.folder / name
@@ -111,14 +109,9 @@ class Study:
 
     def start(self, *options, **variables):
         """Start Snakemake in a process, with additional environment variables."""
+        settings = {"cwd": self.folder, "env": os.environ | variables, "stderr": subprocess.STDOUT}
         with (self.folder / "output.txt").open("w") as output:
-            self.process = subprocess.Popen(
-                self.command(*options),
-                cwd=self.folder,
-                env=os.environ | variables,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+            self.process = subprocess.Popen(self.command(*options), stdout=output, **settings)
         return self.process
 
     def end(self):

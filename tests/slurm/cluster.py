@@ -106,9 +106,8 @@ def cluster():
         # munge wants a socket that everybody can reach.
         folder.chmod(0o755)
         _configure(folder, undo)
-        munge = [
-            f"--{name}={folder}/munge.{name}" for name in ("key-file", "pid-file", "seed-file")
-        ]
+        files = ("key-file", "pid-file", "seed-file")
+        munge = [f"--{name}={folder}/munge.{name}" for name in files]
         munge += [f"--log-file={folder}/munge.log", f"--socket={folder}/munge.sock"]
         _daemon(undo, folder, "munge", ["munged", "--foreground", "--force", *munge])
         wait_for((folder / "munge.sock").exists, "munge", folder)

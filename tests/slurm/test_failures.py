@@ -11,13 +11,8 @@ import pytest
 
 LONG = {"over its time limit": 1, "cancelled": 2, "on a node that goes down": 3}
 QUICK, FAULTY, OVER_MEMORY = (1, 500), (2, 500), (1, 600)
-STATES = {
-    (1, 1): "TIMEOUT",
-    (1, 2): "CANCELLED",
-    (1, 3): "NODE_FAIL",
-    FAULTY: "FAILED",
-    OVER_MEMORY: "FAILED",
-}
+STATES = {(1, 1): "TIMEOUT", (1, 2): "CANCELLED", (1, 3): "NODE_FAIL"}
+STATES |= dict.fromkeys((FAULTY, OVER_MEMORY), "FAILED")
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +56,10 @@ def test_failed_job_is_named_with_rule_run_slurm_job_and_log(study, cell):
     reports = study.output().split("Error in rule ")[1:]
     (report,) = (text for text in reports if f"external_jobid: {job['JobId']}\n" in text)
     assert report.startswith("train_run:")
-    assert STATES[cell] in report
-    assert study.target(gpus=cell[0], batch_size=cell[1]) in report
     record = study.target(gpus=cell[0], batch_size=cell[1])
     log = record.replace("results/runs/", "logs/train_run/").replace("/run.json", ".log")
-    assert log in report
-    assert f"{job['JobId']}.log" in report
+    for words in (STATES[cell], record, log, f"{job['JobId']}.log"):
+        assert words in report
     assert "\nFor further error details" in report and "--wrap" not in report
 
 
@@ -95,9 +88,8 @@ def test_next_start_submits_missing_runs_and_interrupt_cancels(study):
     assert snakemake.returncode != 0
     new = {job["Comment"]: job["JobState"] for job in study.jobs()[before:]}
     names = {n: "single" if n == 1 else "ddp" for n, _ in STATES}
-    assert set(new) == {
-        f"rule_train_run_wildcards_plain_{names[n]}_{n}_{size}_0_" for n, size in STATES
-    }
+    runs = {f"rule_train_run_wildcards_plain_{names[n]}_{n}_{size}_0_" for n, size in STATES}
+    assert set(new) == runs
     assert all(study.cell_job(1, size)["JobState"] == "CANCELLED" for size in LONG.values())
     found = psutil.process_iter(["cwd"])
     assert not [process for process in found if process.info["cwd"] == str(study.folder)]

@@ -131,14 +131,10 @@ def test_jobs_of_a_killed_snakemake_count_when_they_finish(new_slurm_study):
     )
     (study.folder / "train.py").write_text(SCRIPT)
     quick = study.record(recipe="mine", strategy="own", batch_size=10)
-
-    def status():
-        command = ["make", "--old-file=small-env", "status"]
-        return subprocess.run(command, cwd=study.folder, capture_output=True, text=True).stdout
-
     killed = study.start()
     told = "running, 0 of 2: 2 running\n"
-    cluster.wait_for(lambda: told in status(), "both cells to run", study.folder)
+    running = "both cells to run", study.folder
+    cluster.wait_for(lambda: told in study.make("status").stdout, *running)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     study.snakemake("--unlock")
@@ -148,7 +144,7 @@ def test_jobs_of_a_killed_snakemake_count_when_they_finish(new_slurm_study):
     # A job that is cancelled between its record and its end takes the record away.
     cluster.wait_for(lambda: len(cluster.queue()) == 1, "the quick cell's job to end")
     before = quick.read_bytes()
-    subprocess.run(["make", "cancel"], cwd=study.folder, check=True)
+    assert study.make("cancel").returncode == 0
     cluster.wait_for(lambda: not cluster.queue(), "an empty queue")
     (study.folder / "hurry").touch()
     assert study.start().wait() == 0, study.output()

@@ -16,11 +16,7 @@ from examples.configurations import OWN_FILES, OWN_PAGE
 @pytest.fixture(scope="module")
 def study(new_slurm_study):
     """Return a study on 1 and 2 GPUs of one node, and on 4 GPUs of two nodes."""
-    study = new_slurm_study(
-        grid__gpus=[1, 2, 4],
-        grid__batch_sizes=[10],
-        machine__gpus_per_node=2,
-    )
+    study = new_slurm_study(grid__gpus=[1, 2, 4], grid__batch_sizes=[10], machine__gpus_per_node=2)
     finished = study.snakemake()
     assert finished.returncode == 0, finished.stdout
     return study
@@ -81,9 +77,8 @@ def test_run_over_two_nodes_ends_with_equal_parameters(study, strategy):
     record = json.loads(study.record(**cell).read_text())
     assert (record["status"], record["message"]) == ("ok", None)
     assert record["environment"]["hosts"] == ["n1", "n2"]
-    assert {(row["rank"], row["samples"]) for row in record["epochs"] if row["epoch"] == 4} == {
-        (rank, 15) for rank in range(4)
-    }
+    last = {(row["rank"], row["samples"]) for row in record["epochs"] if row["epoch"] == 4}
+    assert last == {(rank, 15) for rank in range(4)}
     weights = record["model"]["parameters_sha256"]
     assert len(weights) == 4 and len(set(weights)) == 1
 

@@ -21,6 +21,7 @@ TABLES = {"tables_make", "report_render"}
         ({}, "report/style.css", 0, {"report_render"}),
         ({"quantization.variants": [{"name": "w4"}]}, "", 0, TABLES | {"quantize_evaluate"}),
         ({"convergence.accuracy_margin": 0.05}, "", 0, TABLES),
+        ({"study": "other"}, "", 0, TABLES),
     ],
 )
 def test_change_repeats_only_what_depends_on_it(study, changes, edited, trained, others):
@@ -30,11 +31,6 @@ def test_change_repeats_only_what_depends_on_it(study, changes, edited, trained,
     always = {"study_config"} if changes else set()
     trainings = {"train_run": trained} if trained else {}
     assert study.planned() == trainings | dict.fromkeys(others | always, 1)
-
-
-def test_another_name_has_tables_and_a_report_of_its_own(study):
-    study.configure({"study": "other"})
-    assert study.planned() == dict.fromkeys(TABLES | {"study_config"}, 1)
 
 
 def test_other_strategy_repeats_no_run_on_one_gpu(study):

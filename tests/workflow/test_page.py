@@ -1,11 +1,8 @@
 """The partial report and the status of a study with a failed run."""
 
-import subprocess
 import time
 
 import pandas as pd
-
-MAKE = ["make", "--no-print-directory", "--old-file=small-env"]
 
 
 def test_failed_run_leaves_a_partial_page_and_status(study):
@@ -28,10 +25,10 @@ def test_failed_run_leaves_a_partial_page_and_status(study):
     timing = "results/partial/tables/tiny/timing.csv"
     made = (study.folder / timing).stat().st_mtime_ns
     assert [*pd.read_csv(study.folder / timing)["status"]] == ["ok", "ok", "missing", "missing"]
-    again = subprocess.run([*MAKE, "report"], cwd=study.folder, capture_output=True, text=True)
-    assert again.returncode == 0 and "Nothing to be done" in again.stderr, again.stderr
+    again = study.make("report")
+    assert again.returncode == 0 and "Nothing to be done" in again.stdout, again.stdout
     assert (study.folder / timing).stat().st_mtime_ns == made
-    status = subprocess.run([*MAKE, "status"], cwd=study.folder, capture_output=True, text=True)
+    status = study.make("status").stdout
     head = "tiny (results/config.yaml), not running, 2 of 4: 2 done, 1 failed, 1 waiting\n"
-    assert status.stdout.startswith(head) and log in status.stdout
+    assert status.startswith(head) and log in status
     assert not (study.folder / "results/report.html").exists()

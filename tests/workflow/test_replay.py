@@ -3,7 +3,6 @@
 import base64
 import re
 import shutil
-import subprocess
 
 import pytest
 import yaml
@@ -13,22 +12,11 @@ from small_study import copied
 TELLING = {"tables_make", "study_config", "report_render"}
 
 
-def make(study, *arguments):
-    """Run `make` in the environment of this test."""
-    return subprocess.run(
-        ["make", "--old-file=env", "--old-file=small-env", *arguments],
-        cwd=study.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
 @pytest.fixture(scope="module")
 def stored(finished_study, tmp_path_factory):
     """Return studies/tiny, packed from a copy of the finished study."""
     study = copied(finished_study.folder, tmp_path_factory.mktemp("packed") / "copy")
-    packed = make(study, "pack", "STUDY=tiny")
+    packed = study.make("pack", "STUDY=tiny")
     assert packed.returncode == 0, packed.stdout
     return study.folder / "studies/tiny"
 
@@ -39,9 +27,8 @@ def clone(stored, new_study):
     fresh = new_study()
     (fresh.folder / "tiny.yaml").unlink()
     shutil.copytree(stored, fresh.folder / "studies/tiny")
-    fresh.command = lambda *options: [
-        *("snakemake", "--cores", "2", "--config", "replay=tiny", *options)
-    ]
+    replay = ["snakemake", "--cores", "2", "--config", "replay=tiny"]
+    fresh.command = lambda *options: [*replay, *options]
     return fresh
 
 
@@ -53,7 +40,7 @@ def tables(folder):
 
 def test_replay_in_a_clean_clone_gives_equal_tables(finished_study, clone):
     assert set(clone.planned()) == TELLING
-    replayed = make(clone, "replay", "STUDY=tiny", "CORES=2")
+    replayed = clone.make("replay", "STUDY=tiny", "CORES=2")
     assert replayed.returncode == 0, replayed.stdout
     page = clone.folder / "results/replay/tiny/report.html"
     assert f"The report is {page.as_uri()}" in replayed.stdout
