@@ -244,8 +244,3 @@ class SlurmStudy(Study):
             lambda: (self.cell_job(gpus, batch_size) or {}).get("JobState") == state,
             f"{gpus} GPUs, batch {batch_size} to be {state}",
         )
-
-
-def overlap(one, other):
-    """Return whether two finished jobs ran at the same time."""
-    return one["StartTime"] < other["EndTime"] and other["StartTime"] < one["EndTime"]

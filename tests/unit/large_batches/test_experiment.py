@@ -25,16 +25,11 @@ def train(tmp_path):
     DATASET.write(tmp_path / "manifest.json", dataset.manifest(data, "synthetic", "noise"))
 
     def run(remedies, global_batch, **options):
-        convergence_train.main(
-            study=STUDY | {"model_width": 1} | options,
-            remedies=remedies,
-            global_batch=global_batch,
-            images=tmp_path / "images.npz",
-            manifest=tmp_path / "manifest.json",
-            records=tmp_path / "records",
-            device="cpu",
-        )
-        paths = [technique_path(tmp_path / "records", name, global_batch) for name in remedies]
+        places = {"images": tmp_path / "images.npz", "manifest": tmp_path / "manifest.json"}
+        asked = {"study": STUDY | {"model_width": 1} | options, "remedies": remedies}
+        asked |= {"global_batch": global_batch, "records": tmp_path / "records", "device": "cpu"}
+        convergence_train.main(**asked, **places)
+        paths = [technique_path(asked["records"], name, global_batch) for name in remedies]
         return dict(zip(remedies, map(files.read_json, paths), strict=True))
 
     return run

@@ -9,6 +9,7 @@ from scaling.launch import jobs as jobs_module
 from scaling.launch.jobs import Jobs
 
 GRID = {"strategies": ["ddp"], "gpus": [1, 2, 8], "batch_sizes": [32, 64], "seeds": [0]}
+GRID["recipes"] = ["plain"]
 HERE = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(cores=1000))
 CLUSTER = SimpleNamespace(local_exec=False)
 REPORT = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(cores=None))
@@ -17,16 +18,8 @@ REPORT = SimpleNamespace(local_exec=True, resource_settings=SimpleNamespace(core
 def jobs(workflow=CLUSTER, gres=False, **machine):
     """Return jobs of a study on nodes of four GPUs. `machine` has changed configuration keys."""
     usual = {"cpu_threads": 2, "time_limit_seconds": 90, "gpus_per_node": 4, "share": False}
-    return Jobs(
-        {
-            "parts": ["scaling"],
-            "grid": {"recipes": ["plain"], **GRID},
-            "recipes": {"plain": {"loader_workers": 3}},
-            "machine": usual | machine,
-            "slurm": {"gres": gres},
-        },
-        workflow,
-    )
+    config = {"parts": ["scaling"], "grid": GRID, "recipes": {"plain": {"loader_workers": 3}}}
+    return Jobs(config | {"machine": usual | machine, "slurm": {"gres": gres}}, workflow)
 
 
 ONE_NODE = {"nodes": 1, "runtime": 15}

@@ -3,7 +3,8 @@
 import pytest
 from torch import nn
 
-from examples.stored import ROOT, SOURCE
+from examples.configurations import ROOT, changed
+from examples.stored import SOURCE
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
 from scaling.core.training_options import Model
@@ -25,17 +26,14 @@ def test_model_is_the_projects_torchvisions_or_the_users():
 
 
 def study(name=LAB, size=32, batch=8, parts=1, gpus=(1,), strategy="ddp", **options):
-    recipe = {"engine": "eager", "strategies": None}
     grid = {"recipes": ["plain"], "strategies": [strategy], "gpus": gpus, "seeds": [0]}
-    return {
-        "model": {"name": name, "options": options},
-        "dataset": {"image_size": size, "source": "synthetic", "train_images": 128},
-        "grid": grid | {"batch_sizes": [64, batch]},
-        "recipes": {"plain": recipe},
-        "training": {"micro_batches": parts},
-        "time_to_accuracy": {},
-        "parts": ["scaling"],
-    }
+    return changed(
+        ("model", {"name": name, "options": options}),
+        ("dataset", {"image_size": size, "source": "synthetic", "train_images": 128}),
+        ("grid", grid | {"batch_sizes": [64, batch]}),
+        ("training.micro_batches", parts),
+        ("parts", ["scaling"]),
+    )
 
 
 @pytest.mark.parametrize(

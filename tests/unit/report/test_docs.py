@@ -1,4 +1,4 @@
-"""Figures and code in README.md, docs/findings.md and docs/data.ipynb."""
+"""Figures and code in README.md, docs/findings.md, docs/quantization.md and docs/data.ipynb."""
 
 import io
 import re
@@ -7,14 +7,20 @@ from functools import cache
 
 import matplotlib.pyplot as plt
 import nbformat
+import pandas as pd
 import pytest
 import yaml
 
 from examples import stored
 from examples.configurations import section
 from examples.stored import FLAGSHIP, ROOT
+from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
+from scaling.core.paired_accuracy import decode, mean_difference
+from scaling.core.records.kind import VARIANT
 from scaling.report import provenance
+from scaling.tables import ranks_int8
+from scaling.tables.ranks_int8 import costs, difference, reach
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHOWN = "h200x2"  # the study whose figures README shows
@@ -156,3 +162,41 @@ def test_prose_on_two_h200_has_the_records_figures():
     assert f"`tuned` for at most {100 * used['loading_share'].max():.1f} %" in README
     (idle,) = parts.query("strategy == 'dp' and batch_size == 128")["idle_besides_share"]
     assert f"both GPUs idle for\n  {100 * idle:.0f} % of the epoch" in README
+
+
+VARIANTS = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)
+INT8 = "weights+activations+bias"
+WORST = {"clipped_share_calibration": "max", "sqnr_after_relu_db": "min"}
+
+
+def test_int8_figures_in_the_docs_are_those_of_the_records():
+    folder = ROOT / "studies/quantization-cifar10"
+    documents = [VARIANT.read(path) for path in folder.glob("quantization/*/*/*.json")]
+    table, words = ranks_int8.quantization(documents), section("quantization-cifar10")
+    compared = [one["exactness"] for one in documents if one["exactness"]]
+    assert not any(one["differing"] for one in compared)
+    assert f"All {sum(one['logits'] for one in compared):,} logits" in words
+    found = {row.stage: row for row in costs(table).itertuples()}
+    lines = dict(VARIANTS.findall(words))
+    assert {"weights", INT8, "per-channel", "w4a4-max_abs"} <= lines.keys()
+    for name, shown in lines.items():
+        row = found[name]
+        shares = f"{row.agreement_percent:.1f} | {row.compression:.2f}×"
+        assert shown == f"{difference(row)} | {reach(row)} | {shares}", name
+    for readme in (ROOT / "README.md", folder / "README.md"):
+        told = readme.read_text(encoding="utf-8")
+        assert difference(found[INT8]) in told and reach(found[INT8]) in told
+    for level, stage in ((127, INT8), (255, "mistake-255_for_127")):
+        same = [one for one in documents if one["variant"] == stage]
+        worst = pd.DataFrame(pd.DataFrame(one["layers"]).agg(WORST) for one in same).mean()
+        share = f"{100 * worst['clipped_share_calibration']:.3g} %"
+        mean = found[stage].accuracy_percent
+        assert f"| {level} | {mean:.2f} | {share} | {worst['sqnr_after_relu_db']:.1f} |" in words
+    mistaken, sound = (
+        {one["seed"]: one["classes"] for one in documents if one["variant"] == stage}
+        for stage in ("mistake-255_for_127", INT8)
+    )
+    classes = [[decode(of[seed]["variant"]) for seed in mistaken] for of in (sound, mistaken)]
+    beside = mean_difference(decode(documents[0]["classes"]["labels"]), *classes)
+    points, error = beside.values()
+    assert f"by {fmt.points(points)} ± {2 * error:.2f} points" in words
