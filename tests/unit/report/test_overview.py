@@ -52,7 +52,7 @@ def test_break_even_is_one_range_over_machines_everywhere():
     assert math.isnan(rows.loc["tuned", "ddp", 2, 128]["break_even_min"])
     cards = overview.cards(study, cells)
     for text in (overview.lead(study, cells, cards), cards[-1].text):
-        assert "from 1–38 epochs on, by machine" in text.striptags()
+        assert "from 38 epochs on at the latest (1–38 by machine)" in text.striptags()
     models = stored.study("h200x2-models")
     rows = planning.how_many_gpus(models, of_page.of_study(models))
     assert not rows.duplicated(CELL_KEYS).any()

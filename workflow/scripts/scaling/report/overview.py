@@ -63,8 +63,8 @@ def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Mark
         return CPU.format(LEARNED if len(study.sampler) and len(study.quantization) else "")
     found = [card.result for card in cards if card.result]
     for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even_min").tail(1)):
-        words = "With an equal global batch {} GPUs finish first <a href=#gpus>{}</a> ({})."
-        found.append(fill(words, int(row.gpus), _pays(row), label(row)))
+        words = "With an equal global batch {} GPUs ({}) finish first <a href=#gpus>{}</a>."
+        found.append(fill(words, int(row.gpus), label(row), _pays(row)))
     return fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
 
 
@@ -94,10 +94,13 @@ def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> 
 
 
 def _pays(row: Any) -> str:
-    """Return from which training length on a row ends first: `from 1–38 epochs on, by machine`."""
-    apart = row.break_even_min < row.break_even_max
-    noun = "epoch" if row.break_even_max == 1 else "epochs"
-    return f"from {printed(row, 'break_even')} {noun} on{', by machine' * apart}"
+    """Return from which training length on a row ends first: `from 38 epochs on`.
+
+    If machines differ, their range follows: ` at the latest (1–38 by machine)`.
+    """
+    apart = f" at the latest ({printed(row, 'break_even')} by machine)"
+    apart *= bool(row.break_even_min < row.break_even_max)
+    return f"from {fmt.plural(row.break_even_max, 'epoch')} on{apart}"
 
 
 def _named(row: Any) -> Markup:

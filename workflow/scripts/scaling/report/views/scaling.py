@@ -77,7 +77,7 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
         )
         if pd.notna(row.waiting_share):
             text += fill(
-                " In a trace, messages alone{} take {} of the epoch. A remainder of {} is"
+                " In its trace, messages alone{} take {} of the epoch. A remainder of {} is"
                 " attributed to waits for ranks; the profiler slows the hosts.",
                 ", waits included," * bool(row.message_waits),
                 *(printed(row, name) for name in MESSAGES[:2]),
