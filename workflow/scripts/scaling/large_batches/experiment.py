@@ -50,16 +50,15 @@ class Experiment:
 
     def outcome(self, name: str, technique: Technique) -> Result:
         """Return the fields `status`, `message` and `result` of a technique's record."""
-        failed: Result = {"status": "infeasible", "result": None}
-        if self.global_batch > (images := self._images(self.study.held_out_images > 0)):
+        if self.global_batch > (images := self._images(held_out=True)):
             message = f"the global batch is larger than the {images} training images"
-            return failed | {"message": message}
+            return {"status": "infeasible", "message": message, "result": None}
         try:
             return {"status": "ok", "message": None, "result": self._result(name, technique)}
         except Exception as error:
             if (status := classify(error)) is None:
                 raise
-            return failed | {"status": status, "message": first_sentence(error)}
+            return {"status": status, "message": first_sentence(error), "result": None}
 
     def _images(self, held_out: bool) -> int:
         """Return the number of training images, without the validation set if `held_out`."""

@@ -46,8 +46,7 @@ def loss(run: Result) -> float | None:
     """Return the last validation loss of a run, or else its training loss; None if not finite."""
     if run["diverged"] == NOT_FINITE:
         return None
-    last: float = run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"]
-    return last
+    return float(run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"])
 
 
 def choose(losses_by_factor: Mapping[float, float | None]) -> float:
