@@ -13,7 +13,7 @@ from torch import nn
 from torch.optim.swa_utils import update_bn
 
 from scaling.core.grid import Cell
-from scaling.core.training_options import Model, Sgd
+from scaling.core.training_options import Sgd
 from scaling.data.dataset import ImageDataset
 from scaling.large_batches import plan
 from scaling.large_batches.plan import Result, Study
@@ -29,9 +29,6 @@ from scaling.training.step import InPrecision
 BATCH_SIZE, PRECISE_IMAGES = 2000, 10_000
 """Maximum batch size and number of images for batch-norm statistics before an evaluation. Wu and
 Johnson 2021 (arXiv:2105.07576, section 3) need 1,000 to 10,000 images."""
-
-OF_THE_RATES = ("warmup_share", "decay", "rest_rate")
-"""Options of a technique that only determine the learning rates of a run."""
 
 
 @dataclass
@@ -52,13 +49,13 @@ class Experiment:
         """Return the fields `status`, `message` and `result` of a technique's record."""
         if self.global_batch > (images := self._images(held_out=True)):
             message = f"the global batch is larger than the {images} training images"
-            return {"status": "infeasible", "message": message, "result": None}
+            return {"status": "infeasible", "result": None, "message": message}
         try:
             return {"status": "ok", "message": None, "result": self._result(name, technique)}
         except Exception as error:
             if (status := classify(error)) is None:
                 raise
-            return {"status": status, "message": first_sentence(error), "result": None}
+            return {"status": status, "result": None, "message": first_sentence(error)}
 
     def _images(self, held_out: bool) -> int:
         """Return the number of training images, without the validation set if `held_out`."""
@@ -148,18 +145,14 @@ class Experiment:
         }
 
     def spec(self, technique: Technique, seed: int) -> RunSpec:
-        """Return the parameters of a run, which trains the global batch on one GPU."""
+        """Return the parameters that a trainer reads. It trains the global batch on one GPU."""
         on_gpu, study = self.device.type == "cuda", self.study
-        options = technique.model_dump(include=UpdateRule.model_fields.keys() - OF_THE_RATES)
-        options |= {"muon": float(technique.muon > 0), "precision": study.precision}
-        options |= {"channels_last": on_gpu, "cuda_graph": on_gpu}
+        options = technique.model_dump(include={*UpdateRule.model_fields})
+        options |= {"precision": study.precision, "channels_last": on_gpu, "cuda_graph": on_gpu}
         options |= {"compile": False, "fused_norms": False}
         return RunSpec(
             cell=Cell("technique", "ddp", 1, self.global_batch, seed),
-            warmup_epochs=0,
-            measured_epochs=study.epochs,
             micro_batches=self.gpus,
-            model=Model(width=study.model_width),
             engine="resident",
             recipe_options=options,
             **study.model_dump(include={*Sgd.model_fields}),
