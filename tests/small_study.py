@@ -124,34 +124,21 @@ class Study:
         return (self.folder / "output.txt").read_text()
 
 
-TINY = {
-    "study": "tiny",
-    "dataset.source": "synthetic",
-    "dataset.train_images": 60,
-    "dataset.test_images": 20,
-    "model.width": 1,
-    "grid.gpus": [1],
-    "grid.batch_sizes": [10, 20],
-    "training.measured_epochs": 3,
-    "recipes.plain.loader_workers": 1,
-    "interconnect.message_bytes": [4096, 65536],
-    "interconnect.iterations": 1,
-    "interconnect.repeats": 3,
-    "peaks.matrix_sizes": [64],
-    "peaks.copy_bytes": 2**20,
-    "convergence.global_batches": [10],
-    "convergence.reference_batch": 10,
-    "convergence.epochs": 1,
-    "convergence.seeds": [0],
-    "synchronization.epochs": 2,
-    "synchronization.batch_size": 5,
-    "quantization.seeds": [0],
-    "quantization.epochs": 1,
-    "quantization.variants": [
-        {"name": "weights+activations+bias"},
-        {"name": "mistake-255_for_127", "mistake": "255_for_127"},
-    ],
+SECTIONS = {
+    "dataset": {"source": "synthetic", "train_images": 60, "test_images": 20},
+    "model": {"width": 1},
+    "grid": {"gpus": [1], "batch_sizes": [10, 20]},
+    "training": {"measured_epochs": 3},
+    "recipes.plain": {"loader_workers": 1},
+    "interconnect": {"message_bytes": [4096, 65536], "iterations": 1, "repeats": 3},
+    "peaks": {"matrix_sizes": [64], "copy_bytes": 2**20},
+    "convergence": {"global_batches": [10], "reference_batch": 10, "epochs": 1, "seeds": [0]},
+    "synchronization": {"epochs": 2, "batch_size": 5},
+    "quantization": {"seeds": [0], "epochs": 1},
 }
+TINY = {f"{name}.{key}": value for name, keys in SECTIONS.items() for key, value in keys.items()}
+MISTAKEN = {"name": "mistake-255_for_127", "mistake": "255_for_127"}
+TINY |= {"study": "tiny", "quantization.variants": [{"name": "weights+activations+bias"}, MISTAKEN]}
 
 
 def studies(kind, new_folder, always=None):

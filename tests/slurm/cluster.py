@@ -81,17 +81,14 @@ def reason_not_to_start():
     if os.getuid() != 0:
         return "only root can start a Slurm of its own"
     configuration = ETC / "slurm.conf"
-    if _left_by_killed_tests(configuration):
+    # Killed tests leave links into a temporary folder.
+    is_ours = configuration.is_symlink() and FOLDERS in configuration.readlink().parents
+    if is_ours and not running("munged", "slurmctld", "slurmd", "slurmstepd"):
         for name in CONFIGURATION:
             (ETC / name).unlink(missing_ok=True)
     if configuration.is_symlink() or configuration.exists():
         return f"{configuration} exists: a Slurm is here, or its tests run"
     return None
-
-
-def _left_by_killed_tests(configuration):
-    is_ours = configuration.is_symlink() and FOLDERS in configuration.readlink().parents
-    return is_ours and not running("munged", "slurmctld", "slurmd", "slurmstepd")
 
 
 @contextmanager

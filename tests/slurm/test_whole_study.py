@@ -21,10 +21,6 @@ def study(new_slurm_study):
     return study
 
 
-def environment(study, gpus):
-    return json.loads(study.record(gpus=gpus, batch_size=10).read_text())["environment"]
-
-
 TIMED = ("train_run", "interconnect_sweep", "peaks_measure", "synchronization_measure")
 OTHERS = ("convergence_train", "machine_check", "quantize_evaluate", "quantize_train")
 
@@ -57,7 +53,8 @@ def test_timed_jobs_have_their_nodes_to_themselves(study):
 
 @pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (2, 1), (4, 2)])
 def test_run_has_its_gpus_and_a_process_on_fewest_nodes(study, gpus, nodes):
-    job, said = study.cell_job(gpus, 10), environment(study, gpus)
+    job = study.cell_job(gpus, 10)
+    said = json.loads(study.record(gpus=gpus, batch_size=10).read_text())["environment"]
     assert job["JobState"] == "COMPLETED"
     assert job["TresPerJob"] == f"gres:gpu:{gpus}" and job["NumNodes"] == str(nodes)
     # The nodes are its own; its step holds exactly its GPUs.
