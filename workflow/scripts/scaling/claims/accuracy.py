@@ -137,7 +137,6 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
     """Return the difference of mean test accuracies over the seeds: `own` minus `other`."""
-    runs = tables.convergence.query("chosen == True").groupby(["remedy", "global_batch"])
-    seeds = runs["test_accuracy"]
-    of_rows = (seeds.get_group((row.remedy, row.global_batch)) for row in (other, own))
-    return statistics.difference(*(each.dropna().tolist() for each in of_rows))
+    runs = tables.convergence.query("chosen == True").dropna(subset="test_accuracy")
+    seeds = runs.groupby(["remedy", "global_batch"])["test_accuracy"].agg(list)
+    return statistics.difference(*(seeds[row.remedy, row.global_batch] for row in (other, own)))

@@ -97,8 +97,7 @@ def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:
         (cell, own == "faster", own in ("slower", "same"))
         for cell, own in zip(rows_of(larger), verdicts, strict=True)
     ]
-    fast, _ = extremes(larger, "training_seconds")
-    ends = (fast, next(rows_of(work)))
+    ends = extremes(larger, "training_seconds")[0], next(rows_of(work))
     texts = ", ".join(f"{fmt.seconds(row.training_seconds)} with {batch(row)}" for row in ends)
     return LARGER.claim(about, f"Training time {texts}.", parts=parts)
 
@@ -134,10 +133,9 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
         for row in rows_of(tables.speedup.dropna(subset="fixed_global_batch_speedup"))
         if row.gpus > 1
     ]
-    trained = rows_of(most_gpus(tables.trained_to_accuracy.dropna(subset="speedup")))
     strong += [
         f"{fmt.times(row.speedup)} ({label(row)}, training to {fmt.percent(row.target_accuracy)})"
-        for row in trained
+        for row in rows_of(most_gpus(tables.trained_to_accuracy.dropna(subset="speedup")))
     ]
     count = found[0][1]["gpus"].iloc[0]
     efficiency = ", ".join(span(rows[kind] / count) for _, rows in found[:3])
@@ -154,17 +152,17 @@ def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _faster(name: str, most: pd.DataFrame) -> Claim:
-    least, best = extremes(most, "speedup")
-    rows, texts = list(rows_of(most)), dict[str, None]()
-    for row in (least, best):
-        judged = fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)
-        texts[f"{batch(row)}: {judged}"] = None
+    rows = list(rows_of(most))
+    texts = dict.fromkeys(
+        f"{batch(row)}: {fmt.judged(row.speedup, row.speedup_low, row.speedup_high, row.scope)}"
+        for row in extremes(most, "speedup")
+    )
     parts = [(row, row.verdict == "faster", row.verdict in ("slower", "same")) for row in rows]
     undecided, needed = most[most["more_runs"] > 0].sort_values("more_runs"), ""
     for first in rows_of(undecided.head(1)):
         others = ", the others at least as many" * (len(undecided) > 1)
         needed = f"{batch(first)} needs {fmt.plural(first.more_runs, 'more run')} of each{others}"
-    about = f"{name}, {fmt.gpus(least.gpus)}"
+    about = f"{name}, {fmt.gpus(rows[0].gpus)}"
     return FASTER.claim(about, f"{'; '.join(texts)}.", parts=parts, unclear=needed)
 
 

@@ -21,10 +21,9 @@ def headline(study: StudyTables) -> str:
     """Return model, dataset and machine, if known: `ResNet-18 on CIFAR-10, 2 × NVIDIA H200`."""
     runs = recorded(study)
     models = _values(runs, "model")
-    what = model_title(models[0].partition(",")[0]) if models else study.study
-    what = f"{what} on {dataset(study)}"
-    if models == ["own"]:
-        what = " and ".join(_values(runs, "recipe"))
+    name = model_title(models[0].partition(",")[0]) if models else study.study
+    own = models == ["own"]
+    what = " and ".join(_values(runs, "recipe")) if own else f"{name} on {dataset(study)}"
     return ", ".join(filter(None, [what, machine(runs)]))
 
 
@@ -75,13 +74,13 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
     """Return one line: configurations by status, number of seeds, date and commits."""
     if (cells["status"] == "missing").all():
         return "no timed runs"
-    started = min(_values(recorded(study), "started"), default="")
-    commits = dict.fromkeys(one[:7] for one in _values(recorded(study), "commit"))
+    runs = recorded(study)
+    commits = ", ".join(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
     parts = [
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"measured {started[:10]}",
-        *[f"commit {', '.join(commits)} ({', '.join(age(recorded(study)))})"] * bool(commits),
+        f"measured {min(_values(runs, 'started'), default='')[:10]}",
+        *(f"commit {commits} ({text})" for text in age(runs)),
     ]
     return ", ".join(parts)
 
@@ -102,12 +101,9 @@ def age(runs: pd.DataFrame) -> list[str]:
             return ["its model or engine is not here to compare its code"]
         before = dict(one.split(" ") for one in packages.split("; "))
         changed |= {name for name, _ in now.items() ^ before.items()}
-    parts = ", ".join(sorted(changed))
-    return [
-        f"this version measures by other code ({parts})"
-        if parts
-        else "this version’s measuring code"
-    ]
+    if changed:
+        return [f"this version measures by other code ({', '.join(sorted(changed))})"]
+    return ["this version’s measuring code"]
 
 
 def facts(study: StudyTables) -> dict[str, str]:
@@ -150,5 +146,4 @@ def recorded(study: StudyTables) -> pd.DataFrame:
 
 
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:
-    known = [*runs[column].dropna().unique()] if column in runs else []
-    return [value for value in known if value]
+    return [value for value in runs.get(column, pd.Series()).dropna().unique() if value]

@@ -46,13 +46,12 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
         trained: list[dict[str, Any]] = []
         if record and record["epochs"]:
             planned = record["training"]["warmup_epochs"] + record["training"]["measured_epochs"]
-            ranks = pd.DataFrame(record["epochs"])
-            ranks = ranks[ranks["epoch"] <= planned]
+            ranks = pd.DataFrame(record["epochs"]).query(f"epoch <= {planned}")
             for epoch, of_ranks in ranks.groupby("epoch"):
                 # A command that prints no samples has 0.
                 weights, metrics = of_ranks["samples"].clip(1), of_ranks[MEANS].astype(float)
-                means = np.average(metrics, axis=0, weights=weights)
-                trained.append({"epoch": epoch, **dict(zip(MEANS, means, strict=True))})
+                means = zip(MEANS, np.average(metrics, axis=0, weights=weights), strict=True)
+                trained.append({"epoch": epoch, **dict(means)})
             trained[-1] |= record["evaluation"] or {}
         hidden = dict.fromkeys(LEARNING[1:]) if shared["status"] == "diverged" else {}
         rows += [shared | row | hidden for row in trained or [{}]]
@@ -105,9 +104,8 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
     A group has the trainings with equal recipe, global batch and number of epochs. If no group has
     two trainings, return (NaN, 0).
     """
-    ends = accuracy.dropna(subset="test_accuracy")
-    alike = [ends["recipe"], ends["gpus"] * ends["batch_size"], ends["epoch"]]
-    groups = ends["test_accuracy"].groupby(alike)
+    alike = [accuracy["recipe"], accuracy["gpus"] * accuracy["batch_size"], accuracy["epoch"]]
+    groups = accuracy["test_accuracy"].dropna().groupby(alike)
     freedom = groups.count() - 1
     squares, whole = (freedom * groups.var()).sum(), int(freedom.sum())
     return (math.sqrt(squares / whole), whole) if whole else (math.nan, 0)
@@ -208,9 +206,8 @@ def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")
-    first: dict[str, Any] = {name: (name, "first") for name in CHOSEN}
     of_seeds = chosen.groupby(keys, as_index=False).agg(
-        **first,
+        **{name: (name, "first") for name in CHOSEN},
         seeds=("seed", "size"),
         diverged_seeds=("failed", "sum"),
         test_accuracy=("test_accuracy", "mean"),

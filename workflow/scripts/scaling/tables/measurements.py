@@ -123,8 +123,7 @@ def _costs(records: list[RunRecord], started: pd.DataFrame) -> dict[str, Any]:
     timed = [record for record in records if record["status"] in TIMED]
     applied = [own for record in records if (own := record["training"]["recipe_applied"])]
     switches = [{key for key, value in each.items() if value is True} for each in applied]
-    parts = pd.DataFrame(map(_power_capped, records), columns=["capped", "seconds"], dtype=float)
-    capped = parts.sum(skipna=False)
+    capped, measured = np.array([(0, 0), *map(_power_capped, records)], float).sum(axis=0)
     memory = [size for record in records for size in record["memory"]["peak_bytes"]]
     capacities = [size for record in records if (size := record["memory"]["capacity_bytes"])]
     drifts = [drift for record in timed if (drift := record["settling"]["drift"]) is not None]
@@ -154,7 +153,7 @@ def _costs(records: list[RunRecord], started: pd.DataFrame) -> dict[str, Any]:
         "message_waits": any("start_skew_seconds" not in one for one in traced_messages),
         "flops_per_image": _same(record["model"]["flops_per_image"] for record in records),
         "precision": _same(options.get("precision") for options in applied) or "",
-        "power_capped_share": np.minimum(1.0, capped["capped"] / (capped["seconds"] or np.nan)),
+        "power_capped_share": np.minimum(1.0, capped / (measured or np.nan)),
         "peak_memory_bytes": max(memory, default=None),
         "memory_capacity_bytes": max(map(round, capacities), default=None),
         "drift": max(drifts, key=abs, default=None),
@@ -190,19 +189,18 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
     algbw = message bytes / seconds, in GB/s. busbw = algbw · 2(N-1)/N for an all-reduce, and algbw
     for other messages (as in PERFORMANCE.md of nccl-tests).
     """
-    rows = [
-        sweep | row | {"machine": sweep["environment"]["machine"]}
-        for sweep in sweeps
-        for row in sweep["rows"]
-    ]
+    rows = [sweep["environment"] | sweep | row for sweep in sweeps for row in sweep["rows"]]
     order = ["gpus", "backend", "kind", "message_bytes"]
     table = schema.frame("interconnect", rows).sort_values(order, kind="stable", ignore_index=True)
-    repeats, ends = table["seconds"], dict[str, Any](_min=min, _max=max)
-    ends |= {"": np.median, "_p99": lambda seconds: np.percentile(seconds, 99)}
-    for end, of in ends.items():
-        table[f"seconds{end}"] = repeats.map(of)
-    table["count"] = repeats.map(len)
-    table["start_skew_seconds"] = table["start_skew_seconds"].map(np.median)
+    repeats = table["seconds"]
+    table = table.assign(
+        seconds=repeats.map(np.median),
+        seconds_min=repeats.map(min),
+        seconds_max=repeats.map(max),
+        seconds_p99=[np.percentile(seconds, 99) for seconds in repeats],
+        count=repeats.map(len),
+        start_skew_seconds=table["start_skew_seconds"].map(np.median),
+    )
     algbw = table["message_bytes"] / table["seconds"] / GB
     gpus, one_way = table["gpus"], table["kind"].isin(["broadcast", "reduce"])
     busbw = algbw.where(one_way, 2 * (gpus - 1) / gpus * algbw)
@@ -217,13 +215,13 @@ def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
     precision and `state` (`sprint`: after a rest; `sustained`: under load).
     """
     rows = []
-    for row, about in [(row, one["environment"]) for one in documents for row in one["rows"]]:
+    for row in [one["environment"] | row for one in documents for row in one["rows"]]:
         seconds, product = row["seconds"], row["quantity"] == "matrix_product"
         work = 2 * row["matrix_size"] ** 3 if product else row["copy_bytes"]
         work *= 2 if row["quantity"] == "device_copy" else 1
         ends = {"value_min": work / max(seconds), "value_max": work / min(seconds)}
         value = {"value": work / median(seconds), "unit": "FLOP/s" if product else "B/s"}
-        rows.append({**row, **value, **ends, "count": len(seconds), "machine": about["machine"]})
+        rows.append(row | value | ends | {"count": len(seconds)})
     table = schema.frame("peaks", rows)
     kinds = ["machine", "quantity", "precision", "state"]
     best = table.groupby(kinds, dropna=False)["value"].transform("max")
@@ -232,9 +230,5 @@ def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
 
 def machine(checks: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the problems that machine checks found."""
-    rows = [
-        {**finding, "machine": check["environment"]["machine"]}
-        for check in checks
-        for finding in check["findings"]
-    ]
+    rows = [one["environment"] | finding for one in checks for finding in one["findings"]]
     return schema.frame("machine", rows).drop_duplicates(ignore_index=True)

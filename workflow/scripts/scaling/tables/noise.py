@@ -110,10 +110,6 @@ class Noise:
         self._freedom = np.where(freedom > 1e-9, freedom, math.nan)
         self._variance = squares @ self._kind / self._freedom
 
-    def _at(self, cells: pd.DataFrame) -> NDArray[Any]:
-        """Return the index of each row's configuration in `self._cells`; -1 if it has no time."""
-        return self._cells.get_indexer(pd.MultiIndex.from_frame(cells[self._cells.names]))
-
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
         """Return `weights` [sum, run] @ log times, with standard errors and degrees of freedom."""
         parts = weights**2 @ self._kind
@@ -159,20 +155,22 @@ class Noise:
     ) -> pd.DataFrame:
         """Return `factor` · time of `one` / time of `other` for each row, as columns `RATIO`."""
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
-        rows = map(self._ratio, self._at(one), self._at(other), more)
+        wanted = (pd.MultiIndex.from_frame(own[self._cells.names]) for own in (one, other))
+        rows = map(self._ratio, *map(self._cells.get_indexer, wanted), more)
         return pd.DataFrame(rows, one.index, RATIO)
 
     def _ratio(self, one: int, other: int, more: float) -> list[Any]:
-        """Return a row of `ratios` for two configurations. exp(`more`) multiplies the ratio."""
-        note = ""
+        """Return a row of `ratios`; exp(`more`) multiplies its ratio.
+
+        `one` and `other` are positions in `self._cells`, -1 for a configuration without a time.
+        """
+        unknown = [math.nan, math.nan, math.nan, "", math.nan, ""]
         if min(one, other) < 0:
-            note = NO_TIME
-        elif self._codes[one] != self._codes[other]:
-            note = OTHER_CODE
-        elif self._chain[one] != self._chain[other]:
-            note = NO_CHAIN
-        if note:
-            return [math.nan, math.nan, math.nan, "", math.nan, "", note]
+            return [*unknown, NO_TIME]
+        if self._codes[one] != self._codes[other]:
+            return [*unknown, OTHER_CODE]
+        if self._chain[one] != self._chain[other]:
+            return [*unknown, NO_CHAIN]
         figures = self._of((self._weights[one] - self._weights[other])[None])
         log, error, freedom = (float(value[0]) for value in figures)
         off, log = float(_reach(freedom)) * error, log + more

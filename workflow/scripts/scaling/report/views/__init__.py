@@ -1,6 +1,5 @@
 """Collect answer, claims and tables of each question of the lab."""
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -12,17 +11,6 @@ from scaling.tables.schema import StudyTables
 
 PARTS = scaling.TABLES | ranks_int8.TABLES
 """Tables of each part of the page, in order."""
-
-
-CLAIMS = View(
-    "claims",
-    "What was expected, and what was measured",
-    "hypothesis",
-    "verdict",
-    pd.DataFrame,
-    across="configuration",
-    heading=lambda name: name or "study",
-)
 
 
 class Question(NamedTuple):
@@ -88,10 +76,17 @@ def answered(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> lis
         answer = findings.answers.get(question.name)
         claims = [one for one in findings.claims if one.id.startswith(question.name)]
         shown = tables(PARTS[question.name], study, cells) if answer else []
-        view = replace(CLAIMS, name=f"{question.name}-claims")
-        expected = tables([view] * bool(claims), claims)
-        found = {"question": question, "answer": answer, "tables": shown[:1]}
-        made.append(found | {"more": expected + shown[1:]})
+        view = View(
+            f"{question.name}-claims",
+            "What was expected, and what was measured",
+            "hypothesis",
+            "verdict",
+            pd.DataFrame,
+            across="configuration",
+            heading=lambda name: name or "study",
+        )
+        more = tables([view] * bool(claims), claims) + shown[1:]
+        made.append({"question": question, "answer": answer, "tables": shown[:1], "more": more})
     return made
 
 

@@ -5,7 +5,7 @@ from operator import attrgetter
 import pandas as pd
 from markupsafe import Markup
 
-from scaling.claims.claim import label
+from scaling.claims.claim import label, measured
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, percent, significant, words
@@ -52,10 +52,8 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
 
     The result is empty if `column` has no values. Speedups on one GPU (always 1) become NaN.
     """
-    fewest = cells["gpus"] == cells["gpus"].min()
-    known = rows["batch_size"].isin(cells.loc[fewest, "batch_size"]) & bool(
-        rows[column].notna().any()
-    )
+    fewest = cells.loc[cells["gpus"] == cells["gpus"].min(), "batch_size"]
+    known = rows["batch_size"].isin(fewest) & bool(rows[column].notna().any())
     ratios = rows.columns.intersection(["speedup", "training_speedup"])
     return rows.assign(**rows[ratios].where(rows["gpus"] > 1))[known]
 
@@ -139,8 +137,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
     If the study has the recipe `LAB`, the other recipes are left out.
     """
-    known = cells.dropna(subset="epoch")
-    known = known[known["status"] == "ok"].assign(whole=known["gpus"] * known["batch_size"])
+    known = measured(cells, "epoch").assign(whole=cells["gpus"] * cells["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
     # The last is the one that the answer names. DataParallel's before DistributedDataParallel's.
     known = known.sort_values(["gpus", "whole", "strategy"], ascending=[True, True, False])
