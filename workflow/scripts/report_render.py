@@ -76,10 +76,8 @@ def main(
         "figures": dict.fromkeys(FIGURES, "")
         | {name: page.inline_svg(drawn / f"{name}.svg") for name in figures},
     }
-    texts = {
-        name: page.render(page.REPORT / f"{name}.j2", **values)
-        for name in ("report.html", "answers.md")
-    }
+    pages = ("report.html", "answers.md")
+    texts = {name: page.render(page.REPORT / f"{name}.j2", **values) for name in pages}
     for form, points in stored.read_config(page.REPORT / "forms.yaml").items():
         texts[f"answers-{form}.md"] = page.arranged(texts["answers.md"], points)
     for name, text in texts.items():

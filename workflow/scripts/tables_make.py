@@ -24,13 +24,11 @@ from scaling.tables.noise import ENDS, Noise, name_machines
 from scaling.tables.ratios import speedup
 from scaling.tables.timing import Run, provenance, read_runs, timing
 
-OF_RUNS = (timing, measurements.costs, provenance)
 OF_MACHINE = (measurements.interconnect, measurements.peaks, measurements.machine)
 KINDS = {"interconnect": SWEEP, "peaks": PEAKS, "machine": CHECK, "convergence": TECHNIQUE}
 OWN = ("synchronization", "quantization")
 """Kinds of records whose tables come from functions of the same names in `ranks_int8`."""
 KINDS |= {"full_trainings": RUN, "synchronization": SYNCHRONIZATION, "quantization": VARIANT}
-JOULES = "joules_per_image"
 RESULTS = {
     "timing": {"epoch_seconds": "s", "samples": "samples"},
     "speedup": dict.fromkeys(["speedup", "efficiency", "fixed_global_batch_speedup"], "1")
@@ -78,9 +76,9 @@ def of_runs(
     config: dict[str, Any], runs: list[Run], records: dict[str, list[Any]]
 ) -> schema.StudyTables:
     """Return the tables of the grid's `runs`, and tables of the machine from `records`."""
-    found = {make.__name__: make(runs) for make in OF_RUNS}
-    energy = Noise(found["provenance"], JOULES).times(found["costs"])
-    found["costs"][schema.interval(JOULES)] = energy[["value", *ENDS]]
+    found = {make.__name__: make(runs) for make in (timing, measurements.costs, provenance)}
+    energy = Noise(found["provenance"], "joules_per_image").times(found["costs"])
+    found["costs"][schema.interval("joules_per_image")] = energy[["value", *ENDS]]
     commands = {name: own for name, own in config["recipes"].items() if "command" in own}
     found["timing"], doubts = work.settle(found["timing"], runs, commands)
     if (per_gpu_hour := config["cost"]["per_gpu_hour"]) is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from numbers import Real
 from typing import Any
@@ -57,21 +57,20 @@ def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
 
 def of_cell(row: Any) -> Markup:
     """Return the HTML attribute that names a row's configuration, such as `tuned/ddp/2/512`."""
-    return Markup(' data-cell="{}"').format(printable("/".join(place(row).values())))
+    return Markup(' data-cell="{}"').format(printable("/".join(place(row))))
 
 
 def cell_id(row: Any) -> str:
     """Return an HTML id, `cell-tuned-ddp-2-512`; for time-to-accuracy trainings, `training-…`."""
     kind = "training" if hasattr(row, "target_accuracy") else "cell"
-    return "-".join([kind, *place(row).values()])
+    return "-".join([kind, *place(row)])
 
 
-def place(row: Any) -> dict[str, str]:
+def place(row: Any) -> list[str]:
     """Return recipe, strategy, GPUs and batch size of a row as text. Missing keys are left out."""
-    known = takewhile(lambda key: hasattr(row, key), CELL_KEYS)
-    values = {key: getattr(row, key) for key in known}
-    texts = {key: own if key in CELL_KEYS[:2] else f"{own:g}" for key, own in values.items()}
-    return {key: text for key, text in texts.items() if text}
+    values = (getattr(row, key) for key in takewhile(partial(hasattr, row), CELL_KEYS))
+    texts = (own if isinstance(own, str) else f"{own:g}" for own in values)
+    return [text for text in texts if text]
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,9 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     why = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
     note = ratios["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
     without = UNLIKE + " " + lacking + ", which this cell cannot have"
-    table = table.assign(
-        **texts,
-        **{f"efficiency{end}": table[f"speedup{end}"] / gpus for end in schema.ENDS["interval"]},
-        more_runs=ratios["more_runs"].where(judged),
-        note=note.mask(lacking != "", without),
-    )
-    return schema.arrange("speedup", table)
+    table[schema.interval("efficiency")] = table[schema.interval("speedup")].div(gpus, axis=0)
+    more, note = ratios["more_runs"].where(judged), note.mask(lacking != "", without)
+    return schema.arrange("speedup", table.assign(**texts, more_runs=more, note=note))
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
