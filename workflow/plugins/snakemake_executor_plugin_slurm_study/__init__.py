@@ -24,7 +24,6 @@ __all__ = ["Executor", "ExecutorSettings", "common_settings"]
 
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
 ENDED |= {"PREEMPTED", "TIMEOUT"}
-FORGOTTEN = ["CANCELLED", "not in the queue any more"]
 PASSES = re.compile("SubmitJob|slurm controller|timed out|temporarily|Zero Bytes")
 """Matches Slurm's messages about temporary failures to submit or start a job."""
 SETTLING_SECONDS = 5
@@ -90,18 +89,29 @@ class Executor(slurm.Executor):
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
         """Report ended jobs and yield all others. If Slurm does not answer, yield all."""
-        found: dict[str, list[str]] | None = {}
         # Without jobs there is no query: the first call can come before the limiter is made.
-        if active_jobs or self._again:
-            async with self.status_rate_limiter:
-                found = self._look(active_jobs)
-        if self._again and found is not None:
+        if not (active_jobs or self._again):
+            return
+        async with self.status_rate_limiter:
+            try:
+                known = queue("%r")
+            except WorkflowError as error:
+                self.logger.warning(f"{error}; its jobs run on, the query is repeated")
+                for job in active_jobs:
+                    yield job
+                return
+        if self._again:
             await asyncio.sleep(SETTLING_SECONDS)
             again, self._again = self._again, []
             for job in again:
                 self.run_job(job)
         for job in active_jobs:
-            state, reason = found[job.external_jobid] if found is not None else ("UNKNOWN", "")
+            state, reason = known.get(
+                job.external_jobid, ["CANCELLED", "not in the queue any more"]
+            )
+            if state == "PENDING" and reason not in {"None", *self._said}:
+                self._said.add(reason)
+                self.logger.info(f"Slurm lets jobs wait: {reason} (job {job.external_jobid})")
             if state in ENDED:
                 self._report(job, state, reason)
             else:
@@ -128,22 +138,6 @@ class Executor(slurm.Executor):
         else:
             self.report_job_error(job, msg="\n".join(errors), aux_logs=[str(log)])
 
-    def _look(self, jobs: list[Any]) -> dict[str, list[str]] | None:
-        """Return the state of each job and its reason, by id; None if Slurm does not answer."""
-        try:
-            known = queue("%r")
-        except WorkflowError as error:
-            self.logger.warning(f"{error}; its jobs run on, the query is repeated")
-            return None
-        found = {}
-        for job in jobs:
-            number = job.external_jobid
-            found[number] = state, why = known.get(number, FORGOTTEN)
-            if state == "PENDING" and why not in {"None", *self._said}:
-                self._said.add(why)
-                self.logger.info(f"Slurm lets jobs wait: {why} (job {number})")
-        return found
-
 
 def job_name(job: Any) -> str:
     """Return a job's name in Slurm: its rule and its wildcards."""
@@ -151,19 +145,17 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return state and `column` in squeue of each job of this user, by id; ended jobs included."""
-    options = ["--states=all", "--array", f"--user={os.getuid()}", f"--format=%i|%T|{column}"]
-    lines = answer("squeue", "--noheader", *options).splitlines()
-    rows = (line.split("|", 2 + column.count("|")) for line in lines)
-    return {number: fields for number, *fields in rows}
+    """Return state and `column` in squeue of each job of this user, by id; ended jobs included.
 
-
-def answer(*command: str) -> str:
-    """Return the output of a Slurm command; raise WorkflowError if it fails or does not answer."""
+    Raise WorkflowError if squeue fails or does not answer.
+    """
+    command = ["squeue", "--noheader", "--states=all", "--array", f"--user={os.getuid()}"]
+    command += [f"--format=%i|%T|{column}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         message = str(getattr(error, "stderr", None) or error).strip()
         advice = "see scontrol ping, or run here with --profile profiles/local"
         raise WorkflowError(f"Slurm does not answer ({message}): {advice}") from error
-    return done.stdout
+    rows = (line.split("|", 2 + column.count("|")) for line in done.stdout.splitlines())
+    return {number: fields for number, *fields in rows}
