@@ -21,7 +21,6 @@ Verdict = Literal["supported", "refuted", "in part", "unclear"]
 differ by configuration. Unclear: noise hides the result."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?", strict=True))
 BATCH = "b\u00a0=\u00a0"
-HALF = 0.5
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
 
 

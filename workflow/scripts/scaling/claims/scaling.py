@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from scaling.claims.claim import (
-    HALF,
     Answer,
     Claim,
     Hypothesis,
@@ -31,6 +30,7 @@ LARGER = Hypothesis(
 )
 COMPARED = {"faster": "{} is faster than {}", "": "{} was faster than {}, without an interval"}
 """Words that compare two batch sizes, by the verdict on the ratio of their throughputs."""
+HALF = 0.5
 FITS = 0.05
 """Largest relative error with which the linear fit to step times (`_model`) is reported."""
 
