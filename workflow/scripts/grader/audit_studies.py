@@ -25,7 +25,7 @@ from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.errors import UserError, printable, program
 from scaling.report import page
-from scaling.report.table import fill
+from scaling.report.table import EMPTY, Figure, Table, fill
 from scaling.tables.schema import as_csv
 
 FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
@@ -33,8 +33,6 @@ KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 """Endings of files that may hold a table."""
 HIDDEN, OF_FOLDER = (".", "~", "__"), ("timings.csv", "studies.yaml")
 """The names of hidden and temporary files start with HIDDEN."""
-COSTS = {"error": 2.0, "warning": 0.5, "remark": 0.0}
-"""Points that a question loses for each kind of mistake (once per study), by severity."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 LISTED, MOST_NAMES = 3, 30
 """A line of text names at most this many configurations, and files that are not read."""
@@ -87,17 +85,9 @@ class Judged:
         left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
         for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
             name = QUESTIONS.get(one.quantity, "Q2")
-            left |= {name: max(0, left[name] - COSTS[one.severity])} if name in left else {}
+            left |= {name: max(0, left[name] - SEVERITIES[one.severity])} if name in left else {}
         left, full = left | {"all": sum(left.values())}, sum(self.form[name] for name in left)
         return [(name, f"{n:g}", f"{self.form.get(name, full):g}") for name, n in left.items()]
-
-    @property
-    def model(self) -> str:
-        """Return a text: the model, its number of parameters, and the bytes of its gradients."""
-        if not (parameters := self.study.parameters):
-            return f"{self.study.model}, parameters not stated"
-        gradients = f"so {fmt.data(parameters[1] * 4)} of float32 gradients"
-        return f"{self.study.model}, {sum(parameters) / 2:,.0f} parameters, {gradients}"
 
     @property
     def lines(self) -> list[str]:
@@ -109,17 +99,13 @@ class Judged:
         return lines
 
     @property
-    def row(self) -> tuple[Any, ...]:
+    def row(self) -> tuple[str, ...]:
         """Return the study's row in the index of all studies. `COLUMNS` names its columns."""
         severe = (one for one in self.judgement.findings if one.severity != "remark")
         causes = (f"{TITLES.get(x.quantity, '')}: {fmt.words(x.cause)}" for x in severe)
-        about = (self.study.name, self.folder, len(self.study.rows), self.result)
-        points = self.points[-1][1] if self.form else ""
-        return (
-            *about,
-            ", ".join(dict.fromkeys(x.removeprefix(": ") for x in causes)) or "–",
-            points,
-        )
+        named = ", ".join(dict.fromkeys(x.removeprefix(": ") for x in causes)) or "–"
+        about = self.study.name, self.folder, f"{len(self.study.rows)}", self.result
+        return *about, named, self.points[-1][1] if self.form else ""
 
 
 @np.errstate(all="ignore")
@@ -167,33 +153,34 @@ def paths(names: list[str]) -> tuple[list[Path], list[Path]]:
     path. A folder without a table is one if it is given, or lies in a given folder of folders.
     """
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
-    chosen, others = dict[Path, None](), dict[Path, None]()
+    chosen, others = list[Path](), list[Path]()
     for path in map(Path, parts):
         matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
         there = [path] * path.exists() or [x for x in matches if not x.name.startswith(HIDDEN)]
         for one in there or [path]:
-            tables, rest = _inside(one)
-            chosen |= dict.fromkeys(tables or [one])
-            others |= dict.fromkeys(rest)
-    return [*chosen], [*others]
+            inside = _inside(one)
+            chosen += [x for x in inside if inside[x]] or [one]
+            others += [x for x in inside if not inside[x]]
+    return [*dict.fromkeys(chosen)], [*dict.fromkeys(others)]
 
 
-def _inside(path: Path, given: bool = True) -> tuple[list[Path], list[Path]]:
-    """Return the paths to audit in a folder, or the file itself, and the files not read."""
+def _inside(path: Path, given: bool = True) -> dict[Path, bool]:
+    """Return the paths to audit in a folder, or the file itself, and False for files not read."""
     if not path.is_dir():
-        return [path], []
+        return {path: True}
     shown = [one for one in sorted(path.iterdir()) if not one.name.startswith(HIDDEN)]
     rest = [one for one in shown if one.is_file() and one.name not in OF_FOLDER]
     if path / "timings.csv" in shown:
-        return [path], rest
-    tables = [one for one in rest if one.suffix.lower() in KINDS]
-    if path / "answers.md" in tables:  # The same answers in the order of a form.
-        tables = [one for one in tables if not one.match("answers-*.md")]
-    rest, of_folders = [one for one in rest if one not in tables], given and not tables
+        return {path: True, **dict.fromkeys(rest, False)}
+    # Beside answers.md, the same answers in the order of a form.
+    again = "answers-*.md" if path / "answers.md" in rest else ""
+    found = {x: x.suffix.lower() in KINDS and not (again and x.match(again)) for x in rest}
+    of_folders = given and not any(found.values())
     for one in (one for one in shown if one.is_dir()):
-        below, unread = _inside(one, given=False)
-        tables, rest = tables + (below or [one] * of_folders), rest + unread
-    return tables, rest
+        below = _inside(one, given=False)
+        alone = of_folders and not any(below.values())
+        found |= {one: True, **below} if alone else below
+    return found
 
 
 def read(path: Path, images: int, form: str = "") -> Submission:
@@ -215,10 +202,7 @@ def read(path: Path, images: int, form: str = "") -> Submission:
 
 
 def as_text(submissions: list[Submission], others: list[Path]) -> str:
-    """Return a line for each finding, a line for each study, and a line with numbers of files.
-
-    A line names `others`, the files that were not read.
-    """
+    """Return lines: the findings, the studies, the files `others` not read, and counts of files."""
     studies = [each for one in submissions for each in one.studies]
     lines = [f"{x.folder}: {x.study.name}: {line}" for x in studies for line in x.lines]
     lines += [f"{each.folder}  {each.study.name}  {each.result}" for each in studies]
@@ -237,10 +221,16 @@ def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
     return rows or [("", "–", one.folder, "–", "–", one.refusal, "–")]
 
 
+def table(name: str, title: str, heads: list[str], rows: list[tuple[str, ...]]) -> Table:
+    """Return a table of texts for a page. The first two cells of a row are headings."""
+    return Table(name, title, heads, [[Figure(text or EMPTY) for text in row] for row in rows], 2)
+
+
 def render(target: Path, title: str, index: list[tuple[Any, ...]], studies: list[Judged]) -> None:
     """Write an HTML page: the table `index` with rows (link, *`COLUMNS`), then `studies`."""
     linked = [(fill('<a href="{}">{}</a>', *row[:2]) if row[0] else "–", *row[2:]) for row in index]
     about: Any = {"title": title, "columns": COLUMNS, "index": linked, "studies": studies}
+    about |= {"table": table, "data": fmt.data}
     files.write_text(target, page.render(Path(__file__).with_name("published.html.j2"), **about))
 
 
@@ -279,13 +269,10 @@ def main(argv: list[str] | None = None) -> None:
     if args.output:
         write(submissions, args.output)
         print(f"The page is {args.output}")
-    wrong = {
-        x.folder for one in submissions for x in one.studies for y in x.findings if "error" in y
-    }
+    studies = [x for each in submissions for x in each.studies]
+    wrong = {x.folder for x in studies for y in x.findings if "error" in y}
     if failed := [one.folder for one in submissions if one.refusal or one.folder in wrong]:
-        listed = (
-            f"{len(failed)} of {len(submissions)} have errors or are refused: {', '.join(failed)}"
-        )
-        error = UserError(f"{listed}; see the findings above")
+        counted = f"{len(failed)} of {len(submissions)} have errors or are refused"
+        error = UserError(f"{counted}: {', '.join(failed)}; see the findings above")
         error.status = 3
         raise error

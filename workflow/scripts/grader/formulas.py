@@ -1,8 +1,7 @@
 """Evaluate formulas.yaml with intervals, and compare printed numbers with the results.
 
 The interval of a printed number has all values that round or truncate to it. A cell is a
-configuration of a study: N GPUs and a batch size per GPU b. T and W are seconds of an epoch with
-and without data loading; T1 and W1 are T and W on one GPU. K is the bytes of all gradients.
+configuration of a study. formulas.yaml defines names such as N, b, T, T1, W and K.
 """
 
 from __future__ import annotations
@@ -17,14 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from grader.study import FIGURES, FORMULAS, VALUES, Study
-
-PARAMETERS, BYTES_PER_PARAMETER = 11_173_962, 4
-"""Number of parameters of the lab's ResNet-18. Bytes per parameter: float32, by assumption."""
+from grader.study import FIGURES, FORMULAS, TITLES, VALUES, Study
 
 _compiled = cache(partial(compile, filename="formula", mode="eval"))
-FUZZ, NEARLY = 1e-9, 0.02
-"""Values are equal up to a relative difference `FUZZ`, and nearly equal up to `NEARLY`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +55,12 @@ class Interval:
 
     def meets(self, other: Interval) -> np.ndarray:
         """Return where the intervals overlap, as a mask. Unknown intervals overlap nowhere."""
-        fuzz = FUZZ * np.maximum(np.abs(self.low), np.abs(other.low))
+        fuzz = 1e-9 * np.maximum(np.abs(self.low), np.abs(other.low))
         return np.asarray((self.low <= other.high + fuzz) & (other.low <= self.high + fuzz))
 
     def near(self, other: Interval) -> np.ndarray:
-        """Return where the middles differ by at most `NEARLY` relative to `other`, as a mask."""
-        return np.asarray(np.abs(self.middle / other.middle - 1) <= NEARLY)
+        """Return where the middles differ by at most 2 % of that of `other`, as a mask."""
+        return np.asarray(np.abs(self.middle / other.middle - 1) <= 0.02)
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
         """Return the intervals of `self` where `choice` is true, and of `other` elsewhere."""
@@ -104,6 +98,8 @@ class Cells:
     names: dict[str, Any]
     strategy: str = ""
 
+    several = property(lambda self: self.gpus > 1)
+
     def evaluate(self, formula: str, time: str = "T", **more: Any) -> Any:
         """Return the value of a formula. `more` gives the values of further names.
 
@@ -112,10 +108,6 @@ class Cells:
         names = self.names | {f"t{n}": self.names[time + n] for n in ("", "1")}
         names |= {f"u{n}": self.names[("W" if time == "T" else "T") + n] for n in ("", "1")}
         return eval(_compiled(formula), {"__builtins__": {}}, names | more)
-
-    @property
-    def several(self) -> np.ndarray:
-        return self.gpus > 1
 
 
 def cells_of(study: Study, strategy: str, images: int) -> Cells:
@@ -132,11 +124,11 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
     gpus, batch = (table[name].to_numpy(dtype=int) for name in ("gpus", "batch_size"))
     n, b = gpus.astype(float), batch.astype(float)
     # Documents truncate what they derive as often as they round it.
-    derived = {"rate", *FIGURES}
-    names: dict[str, Any] = {x: printed(table[x], 1.0 if x in derived else 0.5) for x in VALUES}
+    names: dict[str, Any] = {x: printed(table[x], 1.0 if x in TITLES else 0.5) for x in VALUES}
     timed = names["epoch"].known.any()
-    low, high = study.parameters or (PARAMETERS, PARAMETERS)
-    of_lab = low <= PARAMETERS <= high and "imagenet" not in study.model
+    lab = FORMULAS["parameters"]
+    low, high = study.parameters or (lab, lab)
+    of_lab = low <= lab <= high and "imagenet" not in study.model
     fastest = images * FORMULAS["flop_of_image"] / FORMULAS["peak_flops"] / n
     numbers = {
         **{"N": n, "b": b, "one": 1.0, "images": images, "single_steps": np.ceil(images / b)},
@@ -148,8 +140,8 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
     }
     names |= {name: of(number + n * 0.0) for name, number in numbers.items()}
     names["steps"] = names["iterations"].or_else(names["steps"])
-    # Other strategies may send other bytes.
-    counted = BYTES_PER_PARAMETER if strategy in ("", "dp", "ddp") else np.nan
+    # By assumption in float32. Other strategies may send other bytes.
+    counted = 4 if strategy in ("", "dp", "ddp") else np.nan
     names["K"] = Interval(np.array(study.parameters or [np.nan] * 2)[:, None] * counted)
     names["T"] = names["epoch"]
     if not timed:
@@ -165,11 +157,7 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
-    """Return names for formulas that compare a configuration with other configurations.
-
-    The function `at` looks up another row. The function `mean` averages over all one-GPU rows.
-    The array `fewer` has the next smaller number of GPUs.
-    """
+    """Return `at`, `mean` and `fewer`, which compare a configuration with other configurations."""
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
@@ -191,7 +179,7 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
 class Verdict:
     """The printed numbers of one quantity, compared with its accepted formulas.
 
-    `values`: a remark (or "") and the computed intervals, for each formula.
+    `values`: a remark (or None) and the computed intervals, for each formula.
     `right`: the computed intervals of the formula that agrees with most printed numbers.
     `agrees`: mask of numbers that agree with any formula.
     `open`: mask of numbers that no formula can check, because its inputs are missing.
@@ -202,7 +190,7 @@ class Verdict:
 
     quantity: str
     printed: Interval
-    values: list[tuple[str, Interval]]
+    values: list[tuple[str | None, Interval]]
     several: np.ndarray
 
     def __post_init__(self) -> None:
@@ -223,39 +211,22 @@ class Verdict:
 
     @property
     def wrong(self) -> np.ndarray:
-        return self.printed.known & ~self.open & ~self.agrees & ~self.opened
-
-
-def formulas(quantity: str) -> list[tuple[str, str]]:
-    """Return the accepted formulas of `quantity` as pairs (formula, remark or "")."""
-    _, _, _, *entries = FORMULAS["quantities"][quantity]
-    return [tuple(one) if isinstance(one, list) else (one, "") for one in entries]
+        return self.printed.known & ~(self.open | self.agrees | self.opened | self.explained)
 
 
 def times(text: str, order: str = "TW") -> str:
-    """Return the epoch times to try as `t`: "T" with data loading, "W" without it.
-
-    The result is `order`, or "T" if the formula `text` does not contain `t`.
-    """
+    """Return the times to try as `t` in a formula: `order`, or "T" if it does not contain `t`."""
     return order if re.search(r"\bt1?\b", text) else "T"
 
 
 def verdicts(cells: Cells) -> dict[str, Verdict]:
-    """Return the verdict on each quantity, by name. Add two names for formulas to `cells.names`.
-
-    `part` is the nested function. `moving` is the communication time: printed, or else computed.
-    """
+    """Return the verdict on each quantity, by name. Add `part` and `moving` to `cells.names`."""
     names, each = cells.names, dict[str, Verdict]()
-
-    def part(value: Interval) -> Interval:
-        """Return compute times `value`, widened by the printed times where both overlap."""
-        return value.hull(names["compute"]).where(names["compute"].meets(value), value)
-
-    names["part"] = part
-    for quantity, (_, _, order, *_) in FORMULAS["quantities"].items():
+    names["part"] = lambda x: x.hull(names["compute"]).where(names["compute"].meets(x), x)
+    for quantity, (_, _, order, formulas) in FORMULAS["quantities"].items():
         values = [
             (note, cells.evaluate(formula, time) + names["N"] * 0.0)
-            for formula, note in formulas(quantity)
+            for formula, note in formulas.items()
             for time in times(formula, order)
         ]
         each[quantity] = Verdict(quantity, names[quantity], values, cells.several)

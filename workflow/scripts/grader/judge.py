@@ -1,8 +1,4 @@
-"""Judge a study: compare printed numbers with formulas, and find known mistakes of students.
-
-slips.yaml has the known mistakes ("slips") with their formulas. T1 and W1 are the seconds of an
-epoch on one GPU, with and without data loading.
-"""
+"""Judge a study: compare printed numbers with formulas, and find the mistakes of slips.yaml."""
 
 import math
 import re
@@ -11,18 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from grader.formulas import UNKNOWN, Cells, Interval, Verdict, cells_of, formulas, times, verdicts
-from grader.study import FORMULAS, TITLES, Study
+from grader.formulas import UNKNOWN, Cells, Interval, Verdict, cells_of, times, verdicts
+from grader.study import FORMULAS, TIMES, TITLES, Study
 from grader.words import Figure
 from scaling.config.stored import read_config
 
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
-SEVERITIES = ["error", "warning", "remark"]
+SEVERITIES = {"error": 2.0, "warning": 0.5, "remark": 0.0}
+"""Points that a question loses for each cause (once per study), the gravest severity first."""
 CHANCE, SPREAD = -math.log(0.05), 4.0
 """CHANCE: a mistake is reported if its evidence, -ln(probability of coincidence), exceeds this.
 SPREAD: wrong numbers are assumed to be log-uniform, and ln(largest / smallest) to be this."""
@@ -91,7 +87,7 @@ def judge(study: Study, images: int) -> Judgement:
             judgement = again
     judgement = _rescaled(judgement, study, images)
     judgement.findings = [one for one in judgement.findings if one.place.any()]
-    judgement.findings.sort(key=lambda one: SEVERITIES.index(one.severity))
+    judgement.findings.sort(key=lambda one: -SEVERITIES[one.severity])
     return judgement
 
 
@@ -101,12 +97,11 @@ def _rescaled(judgement: Judgement, study: Study, images: int) -> Judgement:
     ratios = [np.nanmedian((x.printed.middle / x.expected.middle)[x.place]) for x in causes]
     factors = Counter(FACTORS.flat[np.abs(np.log(FACTORS / ratio)).argmin()] for ratio in ratios)
     (factor, columns), *_ = [*factors.most_common(1), (1.0, 0)]
-    names, tried = ["epoch", "training", "loading", "least", "most"], [judgement]
+    tried = [judgement]
     for most in (1, math.inf) if columns > 1 else ():
         rows, place = study.rows.copy(), study.rows["gpus"] <= most
-        rows.loc[place, names] = rows.loc[place, names].map(
-            lambda one: one and Figure(one[0] * factor, one[1] * factor)
-        )
+        scaled = rows.loc[place, TIMES].map(lambda x: x and Figure(*np.multiply(x, factor)))
+        rows.loc[place, TIMES] = scaled
         tried.append(_judged(replace(study, rows=rows), images))
         for cells in (cells_of(study, strategy, images) for strategy in study.strategies):
             time = cells.names["T"]
@@ -131,28 +126,24 @@ def _judged(study: Study, images: int) -> Judgement:
 
 def _judge_figures(judgement: Judgement, cells: Cells) -> None:
     """Add one strategy's findings to `judgement`, and count its printed numbers by verdict."""
-    each, causes = verdicts(cells), dict[str, list[Finding]]()
+    each = verdicts(cells)
     measured = _open_parts(cells, each)
-    for name, one in each.items():
-        causes[name] = list(named(cells, one))
+    causes = {name: list(named(cells, one)) for name, one in each.items()}
     time, beside = _other_time(cells, each)
     for one in (each["compute"], each["communication"]):
-        one.opened = one.opened | (one.wrong & ~one.explained & ~beside & measured)
-    judgement.findings.append(
-        Finding("time_contradicted", cells, time.known, cells.names["T"], time)
-    )
+        one.opened = one.opened | (one.wrong & ~beside & measured)
+    judgement.findings += [Finding("time_contradicted", cells, time.known, cells.names["T"], time)]
     for name, one in each.items():
-        there, left = one.printed.known, one.wrong & ~one.explained & ~beside
-        wrong, near = left | one.explained, left & one.printed.near(one.right)
-        blank = cells.names["T"].known & cells.several & ~there & there.any()
+        there, left, near = one.printed.known, one.wrong & ~beside, one.printed.near(one.right)
+        wrong, counted = left | one.explained, name != "bandwidth" or cells.names["K"].known.all()
         places = {
-            "nearly": near,
+            "nearly": left & near,
             "unexplained": left & ~near,
             "measured_or_unknown": one.opened & ~one.explained,
+            "blank_figure": cells.names["T"].known & cells.several & ~there & there.any(),
+            "unchecked" if counted else "bytes_unknown": one.open & ~one.explained,
+            **one.remarks,
         }
-        unknown, counted = one.open & ~one.explained, cells.names["K"].known | (name != "bandwidth")
-        places |= {"blank_figure": blank, "unchecked": unknown & counted} | one.remarks
-        places["bytes_unknown"] = unknown & ~counted
         about = (one.printed, one.right, name)
         judgement.findings += causes[name]
         judgement.findings += [Finding(x, cells, place, *about) for x, place in places.items()]
@@ -194,14 +185,13 @@ def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.nd
     the configurations of these numbers.
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
-    doubtful = np.logical_or.reduce([one.wrong & ~one.explained for one in each.values()])
-    beside, figures = doubtful & False, dict[str, Any]()
-    for name, one in each.items():
-        figures[name] = UNKNOWN.where(one.explained | one.opened, one.printed)
+    doubtful = np.logical_or.reduce([one.wrong for one in each.values()])
+    figures = {x: UNKNOWN.where(y.explained | y.opened, y.printed) for x, y in each.items()}
     implied_by = [
-        np.stack([cells.evaluate(text, **figures).ends for text in texts], axis=1)
+        np.stack([cells.evaluate(text, "T", **figures).ends for text in texts], axis=1)
         for texts in FORMULAS["times"].values()
     ]
+    beside = doubtful & False
     for i, several in enumerate(cells.several):
         column = [i] if several else cells.several & (cells.batch == cells.batch[i])
         implied = implied_by[int(several)][:, :, column].reshape(2, -1)
@@ -260,13 +250,10 @@ def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
         if score[best] <= CHANCE:
             return
         cause, rule, value = every[best]
-        place = there[best] | (one.wrong & ~one.explained & one.printed.near(value))
-        equal = [
-            every[i] for i in np.flatnonzero((score > score[best] - 1) & (count == count[best]))
-        ]
-        also = dict.fromkeys(
-            f"{name.replace('_', ' ')} {of}" for name, of, _ in equal if name != cause
-        )
+        place = there[best] | (one.wrong & one.printed.near(value))
+        alike = np.flatnonzero((score > score[best] - 1) & (count == count[best]))
+        equal = (every[i][:2] for i in alike if every[i][0] != cause)
+        also = dict.fromkeys(f"{name.replace('_', ' ')} {of}" for name, of in equal)
         about = (one.printed, one.right, one.quantity, rule, ", ".join([*also][:2]))
         yield Finding(cause, cells, place, *about)
         one.explained = one.explained | place
@@ -281,7 +268,7 @@ def _readings(
     A mistake is a tuple: key of `CAUSES`, description, and the wrong values to which it leads.
     """
     every = {"M": cells.gpus[cells.several], "B": cells.batch[~cells.several]}
-    texts = [text for text, _ in formulas(one.quantity)] if suspects.any() else []
+    texts = FORMULAS["quantities"][one.quantity][3] if suspects.any() else []
     there = ((cells.names["T1"].known | cells.names["W1"].known) & suspects).any()
     slips = [slip for slip in SLIPS if there or slip[0] != "wrong_reference_time"]
     for (cause, parts, rule, *changes), text in product(slips, texts):

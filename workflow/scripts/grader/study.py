@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from grader.tables import Record, Tables, read
-from grader.words import Figure, figure, head, named
+from grader.words import PATTERNS, Figure, figure, head, named
 from scaling.config.stored import read_config
 from scaling.core import files
 from scaling.core.errors import UserError
@@ -18,8 +18,8 @@ from scaling.core.errors import UserError
 CIFAR10_TRAIN_IMAGES = 50_000
 MOST_STUDIES = 100
 FIGURES = ["speedup", "efficiency", "compute", "communication", "bandwidth"]
-VALUES = ["epoch", "training", "loading", "least", "most", "rate", "bytes", "iterations"]
-VALUES += ["elsewhere", "percent", *FIGURES]
+TIMES = ["epoch", "training", "loading", "least", "most"]
+VALUES = [*TIMES, "rate", "bytes", "iterations", "elsewhere", "percent", *FIGURES]
 FORMULAS = read_config(Path(__file__).with_name("formulas.yaml"))
 TITLES = {name: title for name, (title, *_) in FORMULAS["quantities"].items()}
 QUESTIONS = {name: question for name, (_, question, *_) in FORMULAS["quantities"].items()}
@@ -112,13 +112,10 @@ def _complete(file: Tables) -> None:
         if one["global"]:
             one["batch_size"] = max(1, round(one["global_batch"] / one["gpus"]))
     # The comma may have been a separator of fields.
-    size = r"(?<![\d.,])((?:\d{1,3}(?:[ ,]\d{3})+|\d+(?:[.,]\d+)?) ?[kKM]?)"
-    words = re.search(rf"{size} (?:million )?(?:trainable )?param", file.text)
-    stated = {"strategy": named("strategies", file.text.lower(), within=True)}
-    stated["parameters"] = re.sub(r" (?=\d)", ",", words[1]) if words else ""
-    stated["parameters"] = re.sub(
-        r"^(\d+),(?=\d+ ?[kKM]?$)(?!\d{3}$)", r"\1.", stated["parameters"]
-    )
+    words = PATTERNS["stated"].search(file.text)
+    size = re.sub(r" (?=\d)", ",", words[1] if words else "")
+    size = re.sub(r"^(\d+),(?=\d+ ?[kKM]?$)(?!\d{3}$)", r"\1.", size)
+    stated = {"strategy": named("strategies", file.text.lower(), within=True), "parameters": size}
     # What is stated once holds for the whole file.
     for name in (*GROUPS[:-1], "strategy", "parameters"):
         values = {str(one.get(name) or "") for one in file.records} - {""}
@@ -152,8 +149,7 @@ def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
         if "run" in first:
             for name in filter(values.get, VALUES):
                 later = values[name][first["epochs"] :] or values[name]
-                middle, unit = median(one.value for one in later), max(one.unit for one in later)
-                values[name] = [Figure(middle, unit)]
+                values[name] = [Figure(median(x for x, _ in later), max(x for _, x in later))]
             runs = str(len(each))
         status = next((one["status"] for one in each if one["status"]), "ok")
         row: Record = {**dict(zip(CELL, cell, strict=True)), "status": status, "count": runs}

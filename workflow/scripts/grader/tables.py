@@ -12,23 +12,14 @@ from zipfile import BadZipFile
 
 import pandas as pd
 
-from grader.words import IDENTITY, PATTERNS, WORDS, Head, count, figure, head, named, plain
+from grader.words import IDENTITY, PATTERNS, WORDS, Figure, Head, count, figure, head, named, plain
 from scaling.core import files
 from scaling.core.errors import UserError
 
-MOST_BYTES = 4_000_000
+MOST_BYTES, POINTS = 4_000_000, str.maketrans(",", ".", ".")
 TEMPLATE = "write columns gpus, batch_size and epoch_seconds, as in studies/template.csv"
 KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
-ABOUT = IDENTITY | {"line", "epochs"}
-JUDGED_BY = {"epoch", "training", "rate", "communication"}
-"""Quantities from which others can be computed. A file needs at least one of these columns."""
-IN_WORDS = re.compile(r",? (\d+) GPUs?$")
-ONE_COMMA = re.compile(r"(?<![\d.,])\d+(?:\.\d{3})*,\d+(?![.,]?\d)")
-POINT = re.compile(
-    r"(?<![\d.,])(?!(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+(?:\.\d{3})*,\d+)(?![.,]?\d))\d[\d,]*\.\d"
-)
-"""Numbers with one comma, and numbers whose point cannot be one of thousands."""
 Record = dict[str, Any]
 """A configuration: its `line`, its identity (texts and numbers) and its values (`Figure`)."""
 Row = tuple[int, list[str]]
@@ -70,7 +61,8 @@ def read(path: Path) -> Tables:
             tables.notes.append(f"line {line}: {error}")
     for one in tables.records if not separator else ():
         one.pop("percent", None)  # A workbook may show its 0.86 as 86 %.
-    if not any(one["status"] or one.keys() & JUDGED_BY for one in tables.records):
+    judged_by = {"epoch", "training", "rate", "communication"}
+    if not any(one["status"] or one.keys() & judged_by for one in tables.records):
         why = "; ".join(tables.notes[:3]) or "there is no table of times"
         raise UserError(f"{path}: {why}; {TEMPLATE}")
     return tables
@@ -87,25 +79,19 @@ def _titles(lines: list[Row]) -> int:
     return 0
 
 
-def _lines(path: Path) -> tuple[str, Iterator[Row]]:
+def _lines(path: Path) -> tuple[str, list[Row]]:
     """Return the separator of a text file, and its lines as fields: Markdown, or CSV."""
     lines = re.sub(r'(?i)^"?sep=."?$', "", _decoded(path), flags=re.MULTILINE).splitlines()
     markdown = path.suffix == ".md" or any(line.lstrip().startswith("|") for line in lines)
-    separator = "|" if markdown else max("\t;,", key=lambda one: sum(one in x for x in lines))
-    return separator, _markdown(lines) if markdown else _csv(path, lines, separator)
-
-
-def _markdown(lines: list[str]) -> Iterator[Row]:
-    for number, line in enumerate(lines, 1):
-        if not ("|" in line and re.fullmatch(r"[|:+=\s-]*-[|:+=\s-]*", line)):
-            yield number, [x.strip() for x in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
-
-
-def _csv(path: Path, lines: list[str], separator: str) -> Iterator[Row]:
+    if markdown:
+        ruled = re.compile(r"(?=.*\|)[|:+=\s-]*-[|:+=\s-]*")
+        shown = [row for row in enumerate(lines, 1) if not ruled.fullmatch(row[1])]
+        fields = ((n, re.split(r"(?<!\\)\|", line.strip().strip("|"))) for n, line in shown)
+        return "|", [(n, [one.strip() for one in row]) for n, row in fields]
+    separator = max("\t;,", key=lambda one: sum(one in line for line in lines))
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
     try:
-        for row in reader:
-            yield reader.line_num, [one.strip() for one in row]
+        return separator, [(reader.line_num, [one.strip() for one in row]) for row in reader]
     except csv.Error as error:
         raise UserError(f"{path} is no CSV ({error}); close its quotes") from error
 
@@ -116,24 +102,21 @@ def _write_points(tables: list[tuple[list[Head], list[Row]]], semicolons: bool) 
     A comma is decimal if other than three digits follow it, or in a speedup. One such comma
     decides for all columns, as do separators `;` if no column has decimal points.
     """
-    columns = list[tuple[str, list[Row], int, bool, bool]]()
+    columns, comma = list[tuple[str, list[Row], int, Any, Any]](), PATTERNS["one_comma"]
     for heads, rows in tables:
         for j, one in enumerate(heads):
             text = " ".join(cells[j] for _, cells in rows)
-            few = one.field in ("speedup", "efficiency")
-            commas = ONE_COMMA.findall(text)
-            sure = any(few or not re.fullmatch(r"[1-9]\d{0,2},\d{3}", x) for x in commas)
+            decimal = comma if one.field in ("speedup", "efficiency") else PATTERNS["decimal_comma"]
             if one.field not in {"", *IDENTITY} - {"parameters"} or one.batch or one.gpus:
-                columns.append((one.field, rows, j, sure, bool(POINT.search(text))))
+                point = PATTERNS["decimal_point"].search(text)
+                columns.append((one.field, rows, j, decimal.search(text), point))
     decided = any(sure for *_, sure, _ in columns)
     if decided or (semicolons and not any(points for *_, points in columns)):
         for name, rows, j, sure, points in columns:
             for _, cells in rows if sure or not points else ():
                 if decided and not points and name in ("rate", "tokens", "parameters"):
                     cells[j] = re.sub(r"\.(?=\d{3})", "", cells[j])
-                cells[j] = ONE_COMMA.sub(
-                    lambda x: x[0].replace(".", "").replace(",", "."), cells[j]
-                )
+                cells[j] = comma.sub(lambda x: x[0].translate(POINTS), cells[j])
 
 
 def _decoded(path: Path) -> str:
@@ -171,7 +154,7 @@ def _heads(rows: list[Row]) -> tuple[list[Head], list[Row]]:
         texts = [": ".join(filter(None, pair)) for pair in pairs]
     # A corner names rows and columns: `GPUs \\ batch`.
     first, *heads = [head(text.split("\\")[0]) for text in texts]
-    if below and IN_WORDS.search(below[0][1][0]):
+    if below and PATTERNS["in_words"].search(below[0][1][0]):
         first = first._replace(field="recipe")
     elif first.field not in IDENTITY and any(one.batch for one in heads):
         first = first._replace(field="gpus")
@@ -184,42 +167,37 @@ def _is_value(text: str) -> bool:
     return bool(digits or count(text) or named("statuses", text.lower()))
 
 
-def _fields(heads: list[Head]) -> set[str]:
-    """Return the fields of all headers. A header `2 GPUs, batch 64` adds `gpus`, `batch_size`."""
-    beside = {"gpus": [one.gpus for one in heads], "batch_size": [one.batch for one in heads]}
-    return {one.field for one in heads} | {name for name, each in beside.items() if any(each)}
-
-
 def _add(tables: Tables, caption: str, above: str, heads: list[Head], rows: list[Row]) -> None:
     """Add the records of a table; UserError if it lacks GPUs, batch sizes or values."""
     names = ", ".join(f"`{one.text}`" for one in heads[:8] if one.text)
-    # A configuration may have them: `plain/ddp, 2 GPUs`.
-    if "gpus" not in _fields(heads) and not (rows and IN_WORDS.search(rows[0][1][0])):
+    fields = {one.field for one in heads} | {"gpus" for one in heads if one.gpus}
+    fields |= {"batch_size" for one in heads if one.batch}
+    if "gpus" not in fields and not (rows and PATTERNS["in_words"].search(rows[0][1][0])):
         raise UserError(f"there is no column of GPUs among {names}")
-    if not _fields(heads) & {"batch_size", "global_batch"}:
+    if not fields & {"batch_size", "global_batch"}:
         raise UserError(f"there is no column of batch sizes among {names}")
-    columns, twice = _single(_quantities(heads, head(caption)), rows)
+    columns, twice = _single(_quantities(heads, fields, head(caption)), rows)
     if not columns:
         raise UserError(twice or f"nothing says what the figures of {names} are")
     tables.heads += heads
-    others = [(j, one) for j, one in enumerate(heads) if j not in columns]
-    unread = [(j, one) for j, one in others if one.field not in IDENTITY]
-    skipped = [f"`{one.text}`" for j, one in unread if any(cells[j] for _, cells in rows)]
+    others = {j: one for j, one in enumerate(heads) if j not in columns}
+    keys = {one.field: j for j, one in others.items() if one.field in IDENTITY}
+    unread = [(j, one.text) for j, one in others.items() if one.field not in IDENTITY]
+    skipped = [f"`{text}`" for j, text in unread if any(cells[j] for _, cells in rows)]
     tables.notes += filter(None, [twice, f"not checked: {', '.join(skipped)}" * bool(skipped)])
-    keys = {one.field: j for j, one in others if one.field in IDENTITY}
     if "batch_size" in keys:
         keys.pop("global_batch", None)
-    about: Record = {}
+    about, epochs = Record(), any(one.text.lower() == "epoch" for one in heads)
     for line, cells in rows:
         # Merged fields of numbers hold for the rows below.
         given = {
             name: plain(cells[j]) or about.get(name, "") * (name in KEYS)
             for name, j in keys.items()
         }
-        about = {"strategy": above, "status": "", **given, "line": line}
-        about["epochs"] = any(one.text.lower() == "epoch" for one in heads)
+        about = {"strategy": above, "status": "", "epochs": epochs, **given, "line": line}
         about["status"] = about["status"].lower()
-        if "gpus" not in about and (match := IN_WORDS.search(about.get("recipe", ""))):
+        match = PATTERNS["in_words"].search(about.get("recipe", ""))
+        if match and "gpus" not in about:
             about |= {"gpus": match[1], "recipe": about["recipe"].replace(match[0], "")}
         try:
             tables.records += _records(about, [(one, cells[j]) for j, one in columns.items()])
@@ -227,12 +205,12 @@ def _add(tables: Tables, caption: str, above: str, heads: list[Head], rows: list
             tables.notes.append(f"line {line}{error}; the row is left out")
 
 
-def _quantities(heads: list[Head], caption: Head) -> dict[int, Head]:
+def _quantities(heads: list[Head], fields: set[str], caption: Head) -> dict[int, Head]:
     """Return the headers of columns with values, by column index.
 
     If a header has only GPUs or a batch size, its quantity is that of `caption`.
     """
-    fields, columns = _fields(heads), dict[int, Head]()
+    columns = dict[int, Head]()
     timed = fields & {"epoch", "training", "total"}
     per_epoch = any(one.field == "epoch" and re.search("epoch|/ep", one.words) for one in heads)
     # A total beside a time per epoch is not read; beside another, that one is without loading.
@@ -256,6 +234,10 @@ def _single(columns: dict[int, Head], rows: list[Row]) -> tuple[dict[int, Head],
 
     Of several columns a mean or median is preferred, and a numbered one (`Epoch 2`) comes last.
     """
+
+    def differ(x: Figure | None, y: Figure | None) -> bool:
+        return x != y and not (x and y and 2 * abs(x.value - y.value) < x.unit + y.unit)
+
     kept, unclear, each = dict[int, Head](), list[str](), defaultdict[Any, list[int]](list)
     for j, one in columns.items():
         each[one.field, one.gpus, one.batch].append(j)
@@ -263,13 +245,9 @@ def _single(columns: dict[int, Head], rows: list[Row]) -> tuple[dict[int, Head],
         kinds = ("average", "epoch", "plain")
         ranked = ([j for j in places if PATTERNS[x].search(columns[j].words)] for x in kinds)
         best, *others = next(filter(None, ranked), places)
-        for other in others:
-            pairs = [[figure(plain(x[j]), columns[j]) for j in (best, other)] for _, x in rows]
-            if any(
-                x != y and not (x and y and 2 * abs(x[0] - y[0]) < x[1] + y[1]) for x, y in pairs
-            ):
-                unclear.append(f"`{columns[best].text}` and `{columns[other].text}`")
-                break
+        values = {j: [figure(plain(x[j]), columns[j]) for _, x in rows] for j in (best, *others)}
+        if others := [j for j in others if any(map(differ, values[best], values[j]))]:
+            unclear.append(f"`{columns[best].text}` and `{columns[others[0]].text}`")
         else:
             kept[best] = columns[best]
     return kept, f"{', '.join(unclear)} differ, so neither is read: leave one" * bool(unclear)
@@ -297,4 +275,4 @@ def _records(about: Record, cells: list[tuple[Head, str]]) -> list[Record]:
             if not (number := count(str(record[name]))):
                 raise UserError(f": {str(record[name])!r} is no number of {KEYS[name]}")
             record[name] = number
-    return [one for one in records.values() if one.keys() - ABOUT or one["status"]]
+    return [one for one in records.values() if one["status"] or {*one} - {*about, *KEYS}]

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scaling.config.stored import read_config
 
@@ -84,11 +84,8 @@ def count(text: str) -> int | None:
 
 def named(kind: str, text: str, within: bool = False) -> str:
     """Return the only strategy or status named in `text`, or "". `within` allows other words."""
-    of: Any = {
-        name: re.search(rf"\b(?:{one})\b", text) if within else re.fullmatch(one, text)
-        for name, one in WORDS[kind].items()
-    }
-    names = [name for name, match in of.items() if match]
+    matches, around = (re.search, r"\b(?:{})\b") if within else (re.fullmatch, "{}")
+    names = [name for name, one in WORDS[kind].items() if matches(around.format(one), text)]
     return names[0] if len(names) == 1 else ""
 
 
