@@ -81,8 +81,13 @@ def test_communication_is_a_share_of_training_or_named():
 def test_batches_are_ranked_only_beyond_noise(second, runs, words):
     times = [(128, 10), (512, second)]
     rows = (timing_row(1, b, s, spread=s / 50, runs=runs, unit="") for b, s in times)
-    answer = scaling.batches(StudyTables("example", study(*rows)))
+    tables = study(*rows)
+    answer = scaling.batches(StudyTables("example", tables))
     assert words in answer.text.replace("\xa0", " ")
+    ran = tables["provenance"]
+    tables["provenance"] = ran.assign(code=ran["batch_size"].astype(str))
+    answer = scaling.batches(StudyTables("example", tables))
+    assert "are not compared: other code measured the two." in answer.text
 
 
 @pytest.mark.parametrize(

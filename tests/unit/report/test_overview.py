@@ -103,6 +103,9 @@ def test_factor_from_the_lab_is_of_machines_that_ran_both(flagship):
     assert sorted(found["factor"]) == pytest.approx(sorted(factors), rel=0.02)
     card = overview.cards(flagship, of_page.of_study(flagship))[0]
     assert card.headline == f"{min(factors):.1f}–{max(factors):.1f}× as fast"
+    failed = flagship.provenance.assign(epoch_seconds=math.nan)
+    other = replace(flagship, found=flagship.found | {"provenance": failed})
+    assert planning.from_the_lab(other).empty
 
 
 def test_saved_seconds_are_split_by_cause():

@@ -114,6 +114,14 @@ def test_startup_of_runs_that_compile_is_apart():
     assert math.isnan(cost(run()).cudnn_search_seconds)
 
 
+def test_messages_include_waits_if_a_trace_lacks_the_skew():
+    trace = {"rank": 0, "iterations": 1, "estimate": "profiler", "communication_seconds": 0.1}
+    quiet = {"rank": 0, "iterations": 0, "estimate": "profiler", "note": "no communication"}
+    for reading, waits in ((trace, True), (trace | {"start_skew_seconds": 0.0}, False)):
+        one = run(communication=run()[1]["communication"] | {"readings": [reading, quiet]})
+        assert cost(one).message_waits == waits
+
+
 A, B, COLD_A = ("a", False, 20.0, 1.0), ("b", False, 20.0, 1.0), ("a", True, 60.0, 1.0)
 
 
@@ -131,9 +139,10 @@ A, B, COLD_A = ("a", False, 20.0, 1.0), ("b", False, 20.0, 1.0), ("a", True, 60.
 )
 def test_break_even_compares_start_ups_that_are_alike(one, many, ends):
     columns = ["machine", "compiled", "other_seconds", "epoch_seconds"]
-    found = break_even(*(pd.DataFrame(runs, columns=columns) for runs in (one, many)))
-    low, high = found["break_even_min"], found["break_even_max"]
+    first, other = (pd.DataFrame(runs, columns=columns).assign(code="c") for runs in (one, many))
+    low, high = break_even(first, other).values()
     assert (low, high) == ends if ends else math.isnan(low) and math.isnan(high)
+    assert pd.isna([*break_even(first, other.assign(code="d")).values()]).all()
 
 
 def test_all_reduces_have_the_bandwidths_of_nccl_tests():

@@ -66,8 +66,10 @@ def _throughput(recipe: object, cells: pd.DataFrame, noise: Noise) -> str:
     ordered = cells.assign(value=values).sort_values("value", ascending=not known)
     best, *_, worst = rows_of(ordered)
     work = best.samples / worst.samples if known else 1.0
-    (verdict,) = noise.ratios(ordered.tail(1), ordered.head(1), work)["verdict"]
-    words = COMPARED.get(verdict, "{} and {} do not differ measurably")
+    ratio = next(rows_of(noise.ratios(ordered.tail(1), ordered.head(1), work)))
+    words = COMPARED.get(ratio.verdict, "{} and {} do not differ measurably")
+    if ratio.note:
+        words = f"{{}} and {{}} are not compared: {ratio.note.removeprefix('no ratio: ')}"
     unit = f"{cells['unit'].iloc[0] or 'images'}/s" if known else "seconds an epoch"
     idle = f", GPU idle {fmt.percent(worst.idle_besides_share)}, waiting for the host"
     idle *= bool(worst.idle_besides_share > HALF / 2)

@@ -52,7 +52,7 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
     """
     runs = study.provenance.query(f"gpus == 1 and batch_size == {REFERENCE_BATCH}")
     seconds = runs.pivot_table("epoch_seconds", "machine", "recipe", "median", dropna=False)
-    others = seconds.drop(columns=LAB, errors="ignore").median()
+    others = seconds.drop(columns=LAB, errors="ignore").median().dropna()
     if LAB not in seconds or others.empty:
         return pd.DataFrame(columns=["recipe", "factor"])
     best = str(others.idxmin())

@@ -1,5 +1,6 @@
 """Make tables of kernels, costs, links, peak rates and machine checks."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from statistics import median
@@ -13,7 +14,16 @@ from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import TIMED, Run, break_even, by_cell, compiled, epochs, in_memory
+from scaling.tables.timing import (
+    TIMED,
+    Run,
+    break_even,
+    by_cell,
+    compiled,
+    epochs,
+    in_memory,
+    origin,
+)
 
 ALONE = "seconds_without_exchange"
 GB = 1e9
@@ -101,22 +111,32 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     one = {(cell["recipe"], cell["batch_size"]): own for cell, _, own in cells if cell["gpus"] == 1}
     rows = []
     for cell, records, started in cells:
-        alone = one.get((cell["recipe"], cell["gpus"] * cell["batch_size"]), started)
-        rows.append(cell | _costs(records, started) | break_even(alone, started))
+        alone = one.get((cell["recipe"], cell["gpus"] * cell["batch_size"]))
+        lengths = {} if alone is None or cell["gpus"] == 1 else break_even(alone, started)
+        rows.append(cell | _costs(records, started) | lengths)
     return schema.arrange("costs", rows)
 
 
 def _started(records: list[RunRecord]) -> pd.DataFrame:
     """Return the start-up of each run that was timed, with the columns for `break_even`."""
     rows = [
-        {"machine": record["environment"].get("machine", ""), "compiled": compiled(record)}
-        | {"epoch_seconds": epochs([record], "measured")["seconds"].median()}
+        {"compiled": compiled(record), "epoch_seconds": _epoch_seconds(record)}
+        | origin(record["environment"], ("machine", "code"))
         | (record["startup"] or {})
         for record in records
         if record["status"] in TIMED
     ]
-    columns = ["machine", "compiled", "epoch_seconds", "total", "cudnn_search"]
+    columns = ["machine", "code", "compiled", "epoch_seconds", "total", "cudnn_search"]
     return pd.DataFrame(rows, columns=columns).rename(columns={"total": "other_seconds"})
+
+
+def _epoch_seconds(record: RunRecord) -> float:
+    """Return the median duration of a run's measured epochs, of the slowest rank of each."""
+    slowest = dict[int, float]()
+    for row in record["epochs"]:
+        if row["role"] == "measured":
+            slowest[row["epoch"]] = max(row["seconds"], slowest.get(row["epoch"], 0.0))
+    return median(slowest.values()) if slowest else math.nan
 
 
 def _costs(records: list[RunRecord], started: pd.DataFrame) -> dict[str, Any]:
@@ -131,7 +151,9 @@ def _costs(records: list[RunRecord], started: pd.DataFrame) -> dict[str, Any]:
     shares = [share for record in records if (share := record["communication"]["sent_share"])]
     ranks = pd.DataFrame([record["training"].get("step_seconds", []) for record in timed]).median()
     readings = [one for record in records for one in record["communication"]["readings"]]
-    traced_messages = [one for one in readings if one["estimate"] == "profiler"]
+    traced_messages = [
+        one for one in readings if one["estimate"] == "profiler" and "note" not in one
+    ]
     traced = [pd.DataFrame(read) for record in records if (read := record["device_time"])]
     steps = [
         each.reindex(columns=STEP).div(each["iterations"], axis=0).median(skipna=False)

@@ -66,10 +66,11 @@ def break_even(one: pd.DataFrame, many: pd.DataFrame) -> dict[str, float]:
     """Return from how many epochs on the runs `many` end before the runs `one`: range of machines.
 
     A run takes `other_seconds`, such as start-up, and `epoch_seconds` for each epoch. Only runs of
-    one machine are compared that all compiled no code or, if there are none, that all compiled
-    some. The range is NaN without such runs, or if `many` never end first on one of the machines.
+    one machine and measuring code are compared that all compiled no code or, if there are none,
+    that all compiled some. The range is NaN without such runs, or if `many` never end first on one
+    of the machines.
     """
-    keys, names = ["compiled", "machine"], ["other_seconds", "epoch_seconds"]
+    keys, names = ["compiled", "machine", "code"], ["other_seconds", "epoch_seconds"]
     first, other = (one.dropna(subset=keys).groupby(keys)[names].median() for one in (one, many))
     pairs = (other - first).dropna().reset_index()
     pairs = pairs[pairs["compiled"] == pairs["compiled"].min()]

@@ -140,7 +140,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     known = measured(cells, "epoch").assign(whole=cells["gpus"] * cells["batch_size"])
     known = known[known["recipe"].eq(LAB) | (LAB not in set(known["recipe"]))]
     # The last is the one that the answer names. DataParallel's before DistributedDataParallel's.
-    known = known.sort_values(["gpus", "whole", "strategy"], ascending=[True, True, False])
+    known = known.sort_values(["whole", "gpus", "strategy"], ascending=[True, True, False])
     largest = known.drop_duplicates("recipe", keep="last")
     found = pd.concat([known[known["reference"].eq(True)], largest]).drop_duplicates(CELL_KEYS)
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
