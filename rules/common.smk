@@ -65,7 +65,7 @@ CHECKED = {"machine": ancient(JOBS.machine_check)}
 if workflow.is_main_process:
     with refused():
         if not REPLAY:
-            preflight.check_inputs(workflow, config, Path(IMAGES["manifest"]))
+            preflight.check_inputs(config, Path(IMAGES["manifest"]))
         places = RECORDS, RESULTS, IMAGES["dataset"]
         PROGRESS = Progress(workflow, config, *places, lease.waits_for)
 else:

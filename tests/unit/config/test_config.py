@@ -40,6 +40,7 @@ from scaling.core.grid import of
         ("convergence.recipes", ["tuned"] * 2, "duplicate value tuned"),
         ("convergence.recipes", ["plain"], "convergence.recipes has plain, of engine eager (allow"),
         ("training.weight_decay", "5e-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
+        ("training.weight_decay", "-5E-4", "YAML reads 5e-4 as text, and 5.0e-4 as a number"),
         ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more"),
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.source", "own", "dataset.source is own (allowed"),

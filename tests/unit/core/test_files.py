@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,15 @@ def test_log_above_its_limit_keeps_both_ends(tmp_path, size):
     assert (lines[0], lines[-1]) == ("begin", "error: end")
     left_out = [line for line in lines if "bytes of this log are left out" in line]
     assert len(left_out) == (size > 1e6) and log.stat().st_size < 1_000_100
+
+
+@pytest.mark.parametrize(
+    ("damaged", "repeated"),
+    [("results/runs/run.json", True), ("studies/results/run.json", False), ("run.json", False)],
+)
+def test_only_what_jobs_make_may_be_deleted(tmp_path, monkeypatch, damaged, repeated):
+    """The clone itself may be in a folder of the name results."""
+    monkeypatch.chdir(tmp_path)
+    Path("results").mkdir()
+    monkeypatch.chdir("results")
+    assert ("delete it" in files.to_do(Path(damaged).absolute())) == repeated

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 import yaml
 
 from scaling.core import files
@@ -62,3 +64,38 @@ def test_status_of_a_study_without_grid_has_no_table(monkeypatch, tmp_path):
 def test_each_due_measurement_takes_as_long_as_the_others(monkeypatch):
     monkeypatch.setattr(progress.time, "time", lambda: 160.0)
     assert progress.time_left(100.0, done=3, due=2) == timedelta(seconds=40)
+
+
+RECORD = Path("results/runs/recipe~mine/strategy~single/gpus~1/batch_size~32/seed~0/run.json")
+
+
+def begin(monkeypatch, command, source="own", *, local=True, methods=()):
+    """Begin a study of one due run with a recipe `command`."""
+    monkeypatch.setattr(progress.say.__self__, "filters", [])
+    job = SimpleNamespace(output=[str(RECORD)], resources={}, log=[])
+    workflow = SimpleNamespace(
+        dag=SimpleNamespace(jobid=id, needrun_jobs=lambda: [job]),
+        global_resources={},
+        dryrun=False,
+        local_exec=local,
+        deployment_settings=SimpleNamespace(deployment_method={*methods}),
+    )
+    config = {"recipes": {"mine": {"command": command}}, "device": "cpu"}
+    config |= {"dataset": {"source": source}, "machine": {"check": "off"}}
+    images = f"resources/dataset/{source}/images.npz"
+    progress.Progress(workflow, config, "results", "results", images, str)._begin()
+
+
+def test_missing_program_is_refused_where_the_jobs_run(monkeypatch):
+    begin(monkeypatch, "no-such-program {gpus}", local=False)
+    begin(monkeypatch, "no-such-program {gpus}", methods=["apptainer"])
+    with pytest.raises(SystemExit, match=r"mine\.command starts no-such-program, which is no prog"):
+        begin(monkeypatch, "no-such-program {gpus}")
+
+
+def test_repeated_commands_need_no_images(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    files.write_text(RECORD, "{}")
+    begin(monkeypatch, "env {gpus}")
+    with pytest.raises(SystemExit, match=r"cifar10/images\.npz: missing, so all would be measured"):
+        begin(monkeypatch, "env {gpus}", source="cifar10")

@@ -92,7 +92,8 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
 
 def to_do(damaged: Path) -> str:
     """Return what to do about a damaged file. Jobs make those in results/ and resources/ again."""
-    made = not {"results", "resources"}.isdisjoint(damaged.parts)
+    parts = Path(os.path.relpath(damaged)).parts
+    made = "studies" not in parts and not {"results", "resources"}.isdisjoint(parts)
     return "restore it" + (", or delete it so that it is made again" if made else "")
 
 

@@ -126,7 +126,7 @@ def sentence(error: Any, name: str = "it", above: tuple[str, ...] = ()) -> str:
         return text
     if last == "[key]":
         return f"{key_name([*above, *section[:-1]])} has the key {section[-1]!r}: {text}"
-    if kind == "float" and re.fullmatch(r"[\d.]+e[-+]?\d+", str(error["input"])):
+    if kind == "float" and re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", str(error["input"])):
         text += ", with a decimal point: YAML reads 5e-4 as text, and 5.0e-4 as a number"
     shown = repr(error["input"])
     shown = shown[:LONGEST_SHOWN] + "…" if len(shown) > LONGEST_SHOWN else shown

@@ -74,13 +74,8 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
     os.environ.setdefault("TRITON_CACHE_DIR", str(compiled / "triton"))
 
 
-def check_inputs(workflow: Any, config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError if images do not fit the study, or the program of a command is missing.
-
-    `manifest` of the images may not exist yet. Other environments (--sdm) have other programs.
-    """
-    if not workflow.deployment_settings.deployment_method:
-        configuration.check_programs(config)
+def check_inputs(config: dict[str, Any], manifest: Path) -> None:
+    """Raise UserError if images do not fit the study. Their `manifest` may not exist yet."""
     described = DATASET.read(manifest) if manifest.exists() else {}
     configuration.check_images(config, described)
     model, side = config["model"], config["dataset"]["image_size"]

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import psutil
 
+from scaling.config import config as configuration
 from scaling.config import devices, stored
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError, printable
@@ -96,6 +97,9 @@ class Progress:
                 f"(snakemake {gone})"
             )
         try:
+            # Jobs elsewhere, or in environments of their own (--sdm), may have other programs.
+            if self._places and here and not workflow.deployment_settings.deployment_method:
+                configuration.check_programs(self._config)
             if wanted and here:
                 devices.check(self._config, wanted, granted.value if granted else None)
         except UserError as error:
@@ -113,7 +117,8 @@ class Progress:
         before = stored.read_config(path) if again and path.exists() else self._config
         if again - {"quantization"} and before["machine"]["check"] != "off" and not check.exists():
             yield check
-        if again and before["dataset"] == self._config["dataset"] and not self._images.exists():
+        same, source = before["dataset"] == self._config["dataset"], before["dataset"]["source"]
+        if again and same and source != configuration.OWN and not self._images.exists():
             yield self._images
 
     def _finished(self, number: int) -> None:
