@@ -90,6 +90,19 @@ def test_command_of_one_gpu_needs_no_number_of_them():
     config.check(changed(mine, ("grid.recipes", ["mine"]), ("grid.gpus", [1])))
 
 
+SHELL = [">{folder}/log.txt", "2>{folder}/e", "&>log", "|& tee x", "$(nproc)", "`nproc`", "a;"]
+SHELL += ["--out $SCRATCH/x", "${{SCRATCH}}", ">'my log'", "&& y", "<{folder}/x", "--out ~/x"]
+
+
+@pytest.mark.parametrize("words", SHELL)
+def test_words_of_a_shell_are_refused_unless_quoted(words):
+    quoted = rf"""x '{words.replace("'", "")};' "{words}"{{gpus}} {{batch_size}} \;"""
+    used = ("grid.recipes", ["mine"])
+    config.check(changed(used, ("recipes.mine", {"command": quoted})))
+    with pytest.raises(UserError, match=r"so .* has no meaning: write bash -c '… "):
+        config.check(changed(used, ("recipes.mine", {"command": f"{quoted} {words}"})))
+
+
 def test_engine_command_is_not_run_once_per_strategy():
     """The first recipe is written as in a stored configuration; the second one has a base."""
     own = {"engine": "command", "command": "x {gpus} {batch_size}", "strategies": ["own"]}

@@ -68,7 +68,6 @@ def test_log_above_its_limit_keeps_both_ends(tmp_path, size):
 )
 def test_only_what_jobs_make_may_be_deleted(tmp_path, monkeypatch, damaged, repeated):
     """The clone itself may be in a folder of the name results."""
-    monkeypatch.chdir(tmp_path)
-    Path("results").mkdir()
-    monkeypatch.chdir("results")
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path / "results")
     assert ("delete it" in files.to_do(Path(damaged).absolute())) == repeated

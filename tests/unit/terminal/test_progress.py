@@ -82,8 +82,8 @@ def begin(monkeypatch, command, source="own", *, local=True, methods=()):
     )
     config = {"recipes": {"mine": {"command": command}}, "device": "cpu"}
     config |= {"dataset": {"source": source}, "machine": {"check": "off"}}
-    images = f"resources/dataset/{source}/images.npz"
-    progress.Progress(workflow, config, "results", "results", images, str)._begin()
+    places = "results", "results", f"{source}/images.npz"
+    progress.Progress(workflow, config, *places, str)._begin()
 
 
 def test_missing_program_is_refused_where_the_jobs_run(monkeypatch):

@@ -20,8 +20,9 @@ PLACES = (
     *("gpus", "batch_size", "global_batch_size", "seed", "repeat", "epochs"),
     *("nodes", "gpus_per_node", "host", "port", "folder"),
 )
-OF_A_SHELL = re.compile(r"&&|&|[|]{1,2}|;|\S+;|~.*|\d?(>>?|<)(&?\d|[\w./~-]+)?")
-"""Matches a word of a command that only a shell understands: `&&`, `~/train.sh`, `2>&1`."""
+QUOTED = re.compile(r"""'[^']*'|"(\\.|[^"\\])*"|\\.""", re.DOTALL)
+OF_A_SHELL = re.compile(r"[|&;<>`]|\$\S|^~")
+"""Matches an unquoted word that needs a shell: `a;`, `~/train.sh`, `2>&1`, `$HOME`."""
 
 
 def places(command: str) -> set[str]:
@@ -45,9 +46,10 @@ def _can_be_started(command: str) -> str:
     words = shlex.split(command)
     if not words or re.match(r"\w+=", words[0]):
         raise ValueError("it should begin with a program; env NAME=value … sets a variable")
-    if shell := next(filter(OF_A_SHELL.fullmatch, words), None):
+    if shell := next(filter(OF_A_SHELL.search, QUOTED.sub("…", command).split()), None):
         raise ValueError(
-            f"no shell starts it, so {shell} has no meaning: write bash -c '… {shell} …'"
+            f"no shell starts it, so {shell} has no meaning: write bash -c '… {shell} …', or quote "
+            "it as text"
         )
     return command
 
