@@ -172,7 +172,6 @@ UNFIT = [
         r"grid.gpus has \[6\]",
         ("grid.gpus", [8]),
     ),
-    ([MINE, TIMING], "mine is a command that no key names", ("recipes.mine", {"base": "plain"})),
     ([MINE, *TIMED], r"time_to_accuracy\.recipe is mine, a command", (TIMED[0][0], "plain")),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.strategies", ["ddp"])),
     ([TUNED, SHARDED, MUON], "which strategy fsdp cannot have", ("grid.strategies", ["ddp"])),

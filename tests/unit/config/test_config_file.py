@@ -1,9 +1,14 @@
 """A configuration file with ambiguous or invalid YAML is refused in one sentence."""
 
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from scaling.config.stored import read_config, recipes_of
 from scaling.core.errors import UserError
+from scaling.launch import preflight
 
 
 def test_recipe_with_an_engine_replaces_and_without_changes():
@@ -37,3 +42,16 @@ def test_invalid_file_is_refused_in_one_sentence(tmp_path, text, sentence):
     (tmp_path / "mine.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError, match=rf"mine\.yaml.*{sentence}"):
         read_config(tmp_path / "mine.yaml")
+
+
+def test_command_is_spare_only_where_grid_recipes_is_given(monkeypatch):
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    given = {"recipes": {"mine": {"command": "train {gpus} {batch_size}"}}, "parts": ["scaling"]}
+    settings = SimpleNamespace(config=given)
+    workflow = SimpleNamespace(configfiles=[], config_settings=settings, basedir=Path.cwd())
+    with pytest.raises(
+        UserError, match=r"recipes has mine, which no key names: give grid\.recipes"
+    ):
+        preflight.accept(workflow, {}, Path.cwd(), "")
+    settings.config = given | {"grid": {"recipes": ["plain"]}}
+    preflight.accept(workflow, {}, Path.cwd(), "")

@@ -59,14 +59,7 @@ def requested(config: dict[str, Any]) -> Configuration:
         requests.setdefault(known.time_to_accuracy.recipe, "time_to_accuracy.recipe")
     for tried in known.convergence.recipes if "accuracy" in known.parts else ():
         requests.setdefault(tried.recipe, "convergence.recipes")
-    commands = [name for name, options in known.recipes.items() if "command" in options]
     known.recipes = resolved(known.recipes, requests)
-    if (
-        commands
-        and "scaling" in known.parts
-        and not any("command" in options for options in known.recipes.values())
-    ):
-        refuse([f"recipes.{commands[0]} is a command that no key names: add it to grid.recipes"])
     if not {"scaling", "proofs"} & {*known.parts}:
         trains = "time_to_accuracy" in known.parts
         known.grid.gpus = known.time_to_accuracy.gpus if trains else [1]

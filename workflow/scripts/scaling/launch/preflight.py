@@ -50,6 +50,11 @@ def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Pa
     config["recipes"] = stored.recipes_of(layers)
     os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
     check(config, replayed)
+    # Recipes of engines may be spare, but a study of commands alone that names none is a mistake.
+    given, named = stored.recipes_of(layers[1:]), [layer.get("grid") or {} for layer in layers[1:]]
+    unnamed = "scaling" in config["parts"] and not any("recipes" in grid for grid in named)
+    if given and unnamed and all("command" in recipe for recipe in given.values()):
+        raise UserError(f"recipes has {', '.join(given)}, which no key names: give grid.recipes")
     return replayed
 
 
