@@ -52,7 +52,7 @@ def batches(tables: StudyTables) -> Answer:
             found.append(f"With {recipe} {model}.")
         elif len(cells) > 1:
             found.append(_throughput(recipe, cells, Noise(ran, "epoch_seconds")))
-    found = found[:3]
+    found = found[:2]
     for recipe, cells in [*times[times["loading_share"] >= HALF].groupby("recipe", sort=False)][:1]:
         share = f"{span(cells['loading_share'])} of an epoch of {recipe}"
         found.append(f"From {batch(cells.iloc[0])} on, data wait takes {share}.")
