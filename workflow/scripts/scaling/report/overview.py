@@ -239,6 +239,6 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
     many = how_many_gpus(study, cells).dropna(subset="break_even_min")
     same = many["gpus"] * many["batch_size"] == best.gpus * best.batch_size
     for row in rows_of(many[same & (many["recipe"] == best.recipe)].tail(1)):
-        best_of += fill(" {} finishes first {}.", label(row), _pays(row))
+        best_of += fill(" With start-up, {} finishes first {}.", label(row), _pays(row))
     text += fill(" {}.", advice) * bool(advice)
     return [Card("do", "What to do", head, best_of + text)]
