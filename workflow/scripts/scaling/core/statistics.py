@@ -74,11 +74,16 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
     return last / first - 1, abs(last / first - 1) <= max(STEADY, noise)
 
 
-def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return slowdown (`drift`) and steadiness (`settled`) of measured epochs, by slowest rank."""
+def epoch_seconds(epochs: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return the seconds of each measured epoch, of its slowest rank."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":
             seconds[row["epoch"]] = max(seconds.get(row["epoch"], 0.0), row["seconds"])
-    change, settled = drift(list(seconds.values()))
+    return list(seconds.values())
+
+
+def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return slowdown (`drift`) and steadiness (`settled`) of measured epochs, by slowest rank."""
+    change, settled = drift(epoch_seconds(epochs))
     return {"drift": None if math.isnan(change) else change, "settled": settled}

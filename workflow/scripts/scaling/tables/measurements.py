@@ -12,6 +12,7 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
+from scaling.core.statistics import epoch_seconds
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import (
@@ -120,7 +121,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
 def _started(records: list[RunRecord]) -> pd.DataFrame:
     """Return the start-up of each run that was timed, with the columns for `break_even`."""
     rows = [
-        {"compiled": compiled(record), "epoch_seconds": _epoch_seconds(record)}
+        {"compiled": compiled(record)}
+        | {"epoch_seconds": np.median(epoch_seconds(record["epochs"]) or math.nan)}
         | origin(record["environment"], ("machine", "code"))
         | (record["startup"] or {})
         for record in records
@@ -128,15 +130,6 @@ def _started(records: list[RunRecord]) -> pd.DataFrame:
     ]
     columns = ["machine", "code", "compiled", "epoch_seconds", "total", "cudnn_search"]
     return pd.DataFrame(rows, columns=columns).rename(columns={"total": "other_seconds"})
-
-
-def _epoch_seconds(record: RunRecord) -> float:
-    """Return the median duration of a run's measured epochs, of the slowest rank of each."""
-    slowest = dict[int, float]()
-    for row in record["epochs"]:
-        if row["role"] == "measured":
-            slowest[row["epoch"]] = max(row["seconds"], slowest.get(row["epoch"], 0.0))
-    return median(slowest.values()) if slowest else math.nan
 
 
 def _costs(records: list[RunRecord], started: pd.DataFrame) -> dict[str, Any]:
