@@ -26,6 +26,7 @@ from scaling.core.grid import of
         ),
         ("grid.recipes", ["mine"], "grid.recipes names recipe 'mine' (allowed: plain, tuned)"),
         ("recipes.plain.strategies", ["dp"], "recipes.plain.strategies has none of grid.strate"),
+        ("recipes.plain.gpus", [8], "recipes.plain.gpus has none of grid.gpus (allowed: "),
         ("grid", {"recipes": ["plain"]}, "grid lacks batch_sizes"),
         ("recipes", {1: {"engine": "eager"}}, "recipes has the key 1: it should be text"),
         ("training", {1: 2}, "training has the unknown key 1 (allowed: learning_rate, "),

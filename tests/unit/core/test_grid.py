@@ -24,6 +24,18 @@ def test_one_gpu_is_measured_once_whatever_the_strategies():
     assert Cell("plain", "ddp", 1, 32, 0) == Cell("plain", "", 1, 32, 0) == alone[0]
 
 
+def test_recipe_is_measured_with_its_entries_of_the_grid():
+    few = {"strategies": ["ddp"], "gpus": [1], "batch_sizes": [128, 512]}
+    two = {"plain": {}, "few": few, "pair": {"batch_sizes": [128]}}
+    cells = grid.of(config(two, [1, 2], [32, 128], ["dp", "ddp"], strong_scaling=True))
+    sizes = {name: [] for name in two}
+    for cell in cells:
+        sizes[cell.recipe] += [(cell.strategy, cell.gpus, cell.batch_size)]
+    assert sizes["few"] == [("single", 1, 128)] and len(sizes["plain"]) == 8
+    pair = [(way, 2, size) for way in ("dp", "ddp") for size in (128, 64)]
+    assert sizes["pair"] == [("single", 1, 128), *pair]
+
+
 @pytest.mark.parametrize(
     ("gpus", "sizes", "added"),
     [

@@ -14,7 +14,8 @@ from pydantic import create_model
 from scaling.config import devices
 from scaling.config.keys import Configuration
 from scaling.config.scheme import STAGES
-from scaling.core.section import Section, Some, refuse
+from scaling.core.grid import LIMITS
+from scaling.core.section import Few, Positive, Section, Some, refuse
 from scaling.registry import registry
 from scaling.registry.engine import COMMAND, ENGINES, places
 from scaling.registry.entries import DATASETS
@@ -34,6 +35,10 @@ class Recipe(Section):
     the GPU, compiled steps, CUDA graphs), or your plug-in (docs/extending.md)."""
     strategies: Some[Choice] | None = None
     """Entries of `grid.strategies` to measure this recipe with, such as `[ddp]`. Null: all."""
+    gpus: Some[Few] | None = None
+    """Entries of `grid.gpus` to measure this recipe with. Null: all."""
+    batch_sizes: Some[Positive] | None = None
+    """Entries of `grid.batch_sizes` to measure this recipe with. Null: all."""
 
 
 def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any]:
@@ -154,18 +159,19 @@ def _recipes(config: Configuration) -> Iterator[str]:
         if options.get("zero_gamma") and (model := config.model.name) != LAB_MODEL:
             yield f"recipes.{name}.zero_gamma is true for {model} (allowed: for {LAB_MODEL})"
     for name in grid.recipes if in_grid else ():
-        limits = used[name]["strategies"] or grid.strategies
+        limits = {key: used[name].get(key) or getattr(grid, key) for key in LIMITS}
+        for key, limit in limits.items():
+            if set(limit).isdisjoint(allowed := getattr(grid, key)):
+                there = ", ".join(map(str, allowed))
+                yield f"recipes.{name}.{key} has none of grid.{key} (allowed: {there})"
         if "command" in used[name]:
             taken = places(used[name]["command"])
             for key, several, ways in (
-                ("gpus", max(grid.gpus) > 1, {"gpus", "gpus_per_node"}),
-                ("batch_size", len(grid.batch_sizes) > 1, {"batch_size", "global_batch_size"}),
+                ("gpus", max(limits["gpus"]) > 1, {"gpus", "gpus_per_node"}),
+                ("batch_size", len(limits["batch_sizes"]) > 1, {"batch_size", "global_batch_size"}),
             ):
                 if several and taken.isdisjoint(ways):
                     yield f"recipes.{name}.command takes no {{{key}}} (allowed: one in the grid)"
-        elif not set(limits) & set(grid.strategies):
-            there = ", ".join(grid.strategies)
-            yield f"recipes.{name}.strategies has none of grid.strategies (allowed: {there})"
     strategies = grid.strategies if in_grid else ["ddp"]
     yield from devices.unsupported(config.device, strategies, used, max(grid.gpus))
 

@@ -12,6 +12,8 @@ RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
 """Folder of a run's record below `runs`; `{repeat}` is "" for repeat 0, else `/repeat~1` etc."""
 SINGLE = "single"
 """Strategy of a run on one GPU. Tables show it as an empty text."""
+LIMITS = ["strategies", "gpus", "batch_sizes"]
+"""Keys of the grid that a recipe may have, too: it is measured with these entries alone."""
 REFERENCE_BATCH = 128
 TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
 """Name and maximum bytes of the file with one step of each rank, for ui.perfetto.dev."""
@@ -70,22 +72,24 @@ def repeat_folder(repeat: int) -> str:
 def of(config: Mapping[str, Any]) -> list[Cell]:
     """Return a `Cell` for each run of the grid in `config`; [] if its `parts` have no `scaling`.
 
-    A recipe has one run for each combination of its strategies with GPUs, batch size, seed and
-    repeat. If `strong_scaling` is true, a recipe also has the runs of `strong_pair`, unless the
-    recipe is a command with a fixed batch size.
+    A recipe has one run for each combination of its strategies, GPUs and batch sizes (`LIMITS`)
+    with seed and repeat. If `strong_scaling` is true, a recipe also has the runs of `strong_pair`,
+    unless the recipe is a command with a fixed batch size.
     """
     keys, cells = config["grid"], []
     for name in keys["recipes"] if "scaling" in config["parts"] else ():
         recipe = config["recipes"][name]
-        only = recipe.get("strategies") or keys["strategies"]
-        among = [strategy for strategy in keys["strategies"] if strategy in only]
-        sizes = [*product(keys["gpus"], keys["batch_sizes"])]
+        strategies, gpus, batch_sizes = (
+            [entry for entry in keys[key] if entry in (recipe.get(key) or keys[key])]
+            for key in LIMITS
+        )
+        sizes = [*product(gpus, batch_sizes)]
         if keys.get("strong_scaling") and "batch_size}" in recipe.get("command", "{batch_size}"):
-            sizes += strong_pair(keys["gpus"], keys["batch_sizes"])
+            sizes += strong_pair(gpus, batch_sizes)
         cells += [
-            Cell(name, strategy, gpus, batch_size, seed, repeat)
-            for strategy in (["own"] if "command" in recipe else among)
-            for gpus, batch_size in sizes
+            Cell(name, strategy, count, batch_size, seed, repeat)
+            for strategy in (["own"] if "command" in recipe else strategies)
+            for count, batch_size in sizes
             for seed, repeat in product(keys["seeds"], range(keys.get("repeats", 1)))
         ]
     return list(dict.fromkeys(cells))
@@ -98,7 +102,7 @@ def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tup
     has the most GPUs. Its global batch is the element of `batch_sizes` nearest to 128 that is
     divisible by the number of GPUs. The list is empty if the grid has a pair or can have none.
     """
-    several, most = [count for count in gpus if count > 1], max(gpus)
+    several, most = [count for count in gpus if count > 1], max(gpus, default=1)
     there = {count * size for count, size in product(several, batch_sizes)}
     whole = [size for size in batch_sizes if size % most == 0]
     if 1 not in gpus or not several or not there.isdisjoint(batch_sizes) or not whole:

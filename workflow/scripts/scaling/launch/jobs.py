@@ -129,7 +129,7 @@ class Jobs:
 
         def job(wildcards: Any) -> str:
             options = self._config["recipes"][wildcards["recipe"]]
-            recipe = {key: options[key] for key in options if key not in ("engine", "strategies")}
+            recipe = {key: options[key] for key in options if key not in ("engine", *grid.LIMITS)}
             if "command" in recipe:  # The rest is of its tables.
                 recipe = {"command": recipe["command"]}
             cell = {key: wildcards[key] for key in ("recipe", "strategy")}
