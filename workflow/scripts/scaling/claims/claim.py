@@ -149,6 +149,12 @@ def nearest(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[factors.sort_values(kind="stable").index]
 
 
+def on_several_gpus(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of recipes that have rows on several GPUs. If none has, return all rows."""
+    found = table["recipe"].isin(table.loc[table["gpus"] > 1, "recipe"])
+    return table[found] if found.any() else table
+
+
 def most_gpus(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with the largest number of GPUs."""
     return table[table["gpus"] == table["gpus"].max()]

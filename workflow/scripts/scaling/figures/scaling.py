@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from scaling.claims.claim import most_gpus
+from scaling.claims.claim import most_gpus, on_several_gpus
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import margin
@@ -44,7 +44,8 @@ ROW, GAP, BETWEEN = 74, 62, 30
 def draw_epoch_time(study: StudyTables) -> Figure | None:
     """Draw epoch time (training time, too, if it differs) over batch size, on the fewest GPUs."""
     fewest = study.timing["gpus"].min()
-    known = _known(study.timing[study.timing["gpus"] == fewest], "epoch_seconds")
+    known = on_several_gpus(study.timing).query("gpus == @fewest")
+    known = _known(known, "epoch_seconds")
     if known.empty:
         return None
     drawn = []
@@ -138,7 +139,7 @@ def draw_remedies(study: StudyTables) -> Figure | None:
 def draw_learning(study: StudyTables) -> Figure | None:
     """Draw test accuracy over the global batch, one line per recipe and strategy."""
     table = accuracy.compare_batches(study).rename(columns={"global_batch_size": "global_batch"})
-    known = _in_percent(_known(table, "test_accuracy", "global_batch"))
+    known = _in_percent(_known(on_several_gpus(table), "test_accuracy", "global_batch"))
     if known.empty:
         return None
     looks, drawn = style.looks(study), []

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import label, measured
+from scaling.claims.claim import label, measured, nearest
 from scaling.core import files
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS, Cell
+from scaling.core.grid import CELL_KEYS, TRACE, Cell
 from scaling.report.table import cell_id, named
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
@@ -82,11 +82,18 @@ def by_status(cells: pd.DataFrame) -> str:
 
 
 def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
-    """Return the contents of a page for each configuration and each time-to-accuracy training."""
+    """Return the contents of a page for each configuration and each time-to-accuracy training.
+
+    A page has the records of the configuration's first repeat. Of each recipe, strategy and number
+    of GPUs, the page of the batch size nearest to 128 has the trace of a step, too.
+    """
+    traced = {cell_id(row) for row in rows_of(nearest(cells).drop_duplicates(CELL_KEYS[:3]))}
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = [_page(row, FACTS, numbers, runs, logs / "train_run") for row in rows_of(cells)]
     warnings = [(cell_id(row), row.message) for row in rows_of(study.audit)]
     for page in made:
+        if page["id"] not in traced:
+            page["files"] = [file for file in page["files"] if file[0] != TRACE]
         page["warnings"] = [message for place, message in warnings if place == page["id"]]
     folders = runs.with_name("to_accuracy"), logs / "train_to_accuracy"
     for row in rows_of(study.trained_to_accuracy.assign(status="ok")):
@@ -100,8 +107,10 @@ def _page(row: Any, facts: str, numbers: Iterable[Any], runs: Path, logs: Path) 
     """Return the contents of a configuration's page. `numbers` has (seed, repeat) of each run."""
     own = [Cell(*(getattr(row, key) for key in CELL_KEYS), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
-    paths = [cell.record_path(runs) for cell in own if not cell.repeat]
-    paths.append(own[0].trace_path(runs))
+    there = [cell for cell in own if cell.record_path(runs).exists()]
+    first = [cell for cell in there if cell.repeat == there[0].repeat]
+    paths = [cell.record_path(runs) for cell in first]
+    paths += [cell.trace_path(runs) for cell in first[:1]]
     known = [
         one for one in named(facts) if pd.notna(value := getattr(row, one.name)) and value != ""
     ]

@@ -11,7 +11,7 @@ from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
-from scaling.report.planning import LAB, from_the_lab, how_many_gpus, recommended
+from scaling.report.planning import LAB, changes, from_the_lab, how_many_gpus, recommended
 from scaling.report.table import Figure, cell_id, fill, of_cell, printed
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
@@ -121,13 +121,20 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> Iterator[Card]:
         if len(found) == 1:
             machines = f"1 machine, {scope(pair['runs'].min(), 1, unknown=True)}"
         text = fill("{} images per step, {}.", REFERENCE_BATCH, machines)
-        text += _saved(pair.set_index("recipe"), row.recipe)
+        text += _changed(study) or _saved(pair.set_index("recipe"), row.recipe)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
         factor = span(found["factor"], lambda ratio: f"{fmt.significant(ratio, 2)}×")
         result = fill(
             "On one GPU {} trains {} as fast as the lab’s way ({}).", row.recipe, factor, LAB
         )
         yield Card("lab", title, fill("{} as fast", factor), text, bars, result)
+
+
+def _changed(study: StudyTables) -> Markup:
+    """Return how many times as fast each recipe is as the one before, "" if unknown."""
+    rows = changes(study).query(f"batch_size == {REFERENCE_BATCH}").dropna(subset="factor")
+    steps = ", ".join(f"{row.recipe} {fmt.significant(row.factor, 2)}×" for row in rows_of(rows))
+    return fill(" One change at a time: {}.", steps) if steps else Markup("")
 
 
 def _saved(pair: pd.DataFrame, recipe: str) -> Markup:

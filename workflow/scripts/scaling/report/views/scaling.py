@@ -5,11 +5,11 @@ from operator import attrgetter
 import pandas as pd
 from markupsafe import Markup
 
-from scaling.claims.claim import label, measured
+from scaling.claims.claim import label, measured, on_several_gpus
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, percent, significant, words
-from scaling.report.planning import LAB, how_many_gpus
+from scaling.report.planning import LAB, changes, how_many_gpus
 from scaling.report.quantities import define, whole
 from scaling.report.table import Column, View, fill, printed
 from scaling.tables.epoch_parts import exchange
@@ -165,9 +165,18 @@ TABLES = {
             "One epoch on one GPU, seconds",
             "configuration batch_size",
             "training_seconds epoch_seconds loading_share",
-            lambda _, cells: cells[cells["gpus"] == cells["gpus"].min()],
+            lambda _, cells: on_several_gpus(cells).query(f"gpus == {cells['gpus'].min()}"),
             note=lambda cells: TRAINING * bool(cells["training_seconds"].notna().any()),
-        )
+        ),
+        View(
+            "changes",
+            f"From {LAB}, one change a recipe: seconds of an epoch on one GPU, speedup over the "
+            "recipe above",
+            "recipe",
+            "epoch_seconds factor",
+            lambda study, _: changes(study),
+            across="batch_size",
+        ),
     ],
     "Q2": [
         View(
@@ -176,7 +185,7 @@ TABLES = {
             "speedup T(1, b) / T(N, b)",
             ON,
             "training_seconds training_speedup",
-            lambda _, cells: in_grid(cells, cells, "training_seconds"),
+            lambda _, cells: in_grid(on_several_gpus(cells), cells, "training_seconds"),
             across="batch_size",
             note=noted,
         ),
@@ -185,7 +194,7 @@ TABLES = {
             "Table 1 with data loading: seconds of an epoch and speedup",
             ON,
             "epoch_seconds speedup",
-            lambda _, cells: in_grid(cells, cells, "epoch_seconds"),
+            lambda _, cells: in_grid(on_several_gpus(cells), cells, "epoch_seconds"),
             across="batch_size",
             note=lambda cells: noted(cells[cells["training_seconds"].isna()]),
         ),
