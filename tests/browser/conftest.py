@@ -9,7 +9,7 @@ from playwright.sync_api import sync_playwright
 
 import snapshots
 
-SHOWN = ["h100x2", "h200x2", "cpu", "command", "h200x4", "h200-large-batches"]
+SHOWN = ["h200x2", "cpu", "command", "h200x4", "h200-large-batches"]
 SHOWN += ["quantization-cifar10", "published"]
 """Studies whose pages are opened. Together they have all parts, a CPU, a user's command, failed
 runs, a study of one part, and studies of others."""

@@ -20,7 +20,7 @@ from scaling.tables.ratios import speedup
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import Run
 
-FLAGSHIP = Path(__file__).parents[2] / "studies/h100x2"
+FLAGSHIP = Path(__file__).parents[2] / "studies/h200x2"
 STORED = FLAGSHIP / "runs/recipe~plain/strategy~single/gpus~1/batch_size~128/seed~0/run.json"
 TRAIN_IMAGES = 50_000
 GRADIENT_BYTES = 44_695_848
@@ -55,6 +55,7 @@ def record(cell: Cell, epochs: list[dict[str, Any]], **changes: Any) -> RunRecor
         **{"warmup_epochs": numbers["warmup"], "measured_epochs": min(3, numbers["measured"]) or 3},
     }
     found |= dict.fromkeys(("evaluation", "run_seconds"))
+    del found["energy"], found["startup"]["cudnn_search"]
     found |= {"cell": asdict(cell), "epochs": epochs, "settling": settling(epochs)}
     return found | {"environment": {"hosts": ["vm"]}, **changes}
 
@@ -117,8 +118,8 @@ def full_training(gpus: int, seed: int, seconds: float, accuracy: float) -> RunR
 
 
 def synchronization() -> dict[str, Any]:
-    """Return a stored record of the synchronization of two ranks. Its first step is one of DDP."""
-    return files.read_json(FLAGSHIP / "experiments/gpus~2/synchronization.json")
+    """Return a stored record of the synchronization of four ranks. Its first step is one of DDP."""
+    return files.read_json(FLAGSHIP.with_name("h200x4") / "experiments/gpus~4/synchronization.json")
 
 
 def step_message(phase: str, kind: str, size: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from scaling.tables.schema import StudyTables
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = ROOT / "tests/snapshots/expected"
-FLAGSHIP = "h100x2"
+FLAGSHIP = "h200x2"
 
 
 def folder_of(name: str) -> Path:

@@ -27,8 +27,9 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def process_as_it_was(monkeypatch):
-    for module, name in FLAGS:
-        monkeypatch.setattr(module, name, getattr(module, name))
+def process_as_it_was():
+    before = [(module, name, getattr(module, name)) for module, name in FLAGS]
     with mock.patch.dict(os.environ):
         yield
+    for flag in before:  # Some modules have flags that monkeypatch would delete.
+        setattr(*flag)

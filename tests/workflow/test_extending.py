@@ -112,7 +112,7 @@ ADDED_TESTS = [
     "tests/unit/claims/test_q1_to_q3.py::test_waits_are_compared_between_the_ends",
     "tests/unit/figures/test_figures.py::test_figure_is_drawn_or_empty[waits]",
 ]
-REPLAYED = "h200-ladder"
+REPLAYED = "h200x2-models"
 
 
 def change(path, lines):

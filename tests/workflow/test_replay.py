@@ -70,9 +70,9 @@ open("ran", "w")
 
 def test_stored_study_brings_no_code(new_study):
     study = new_study()
-    study.command = lambda *more: ["snakemake", "-nc1", "--config", "replay=h200-ladder", *more]
+    study.command = lambda *more: ["snakemake", "-nc1", "--config", "replay=h200x2-vit", *more]
     (study.folder / "theirs.py").write_text(CODE)
-    path = study.folder / "studies/h200-ladder/config.yaml"
+    path = study.folder / "studies/h200x2-vit/config.yaml"
     config = yaml.safe_load(path.read_text()) | {"plugins": ["theirs.py"]}
     config["model"]["name"], config["dataset"]["source"] = "theirs.py:net", "their_images"
     path.write_text(yaml.safe_dump(config))

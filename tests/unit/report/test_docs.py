@@ -23,7 +23,7 @@ from scaling.tables import ranks_int8
 from scaling.tables.ranks_int8 import costs, difference, reach
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SHOWN = "h200x2"  # the study whose figures README shows
+SHOWN = FLAGSHIP  # the study whose figures README shows
 EPOCHS = re.compile(r"^\| (\w+)(?:, (\w+))?, (\d+) GPUs? \| (.*) \|$", re.MULTILINE)
 REMEDY = re.compile(r"^\| [^|]+ \| `(\w+)` \| (.*) \|$", re.MULTILINE)
 
@@ -45,11 +45,10 @@ def intervals(cells):
 
 @pytest.fixture
 def replayed(tmp_path, monkeypatch):
-    """Change into a folder like a clone after `make replay STUDY=…` of both studies."""
+    """Change into a folder like a clone after `make replay` of that study."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "results/replay").mkdir(parents=True)
-    for name in (SHOWN, FLAGSHIP):
-        (tmp_path / "results/replay" / name).symlink_to(stored.EXPECTED / name)
+    (tmp_path / "results/replay" / SHOWN).symlink_to(stored.EXPECTED / SHOWN)
     (tmp_path / "studies").symlink_to(ROOT / "studies")
     monkeypatch.chdir(tmp_path)
 

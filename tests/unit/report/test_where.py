@@ -8,13 +8,14 @@ from scaling.report import cells, where
 from scaling.report.table import tables
 from scaling.report.views import PARTS
 
-FLAGSHIP, TUNED, FOUR = study(), study("h200x2"), study("h200x4")
+FLAGSHIP, FOUR = study(), study("h200x4")
+CELLS = cells.of_study(FLAGSHIP).query("recipe in ('plain', 'tuned')")
 
 
 def test_epochs_of_a_scale_are_as_long_as_their_seconds():
-    groups = where.epochs(cells.of_study(FLAGSHIP))
+    groups = where.epochs(CELLS)
     enlarged = [heading for heading in groups if "enlarged" in heading]
-    assert enlarged == [f"tuned{on}, 19 times enlarged" for on in (", 1 GPU", "/ddp, 2 GPUs")]
+    assert enlarged == [f"tuned{on}, 10 times enlarged" for on in (", 1 GPU", "/ddp, 2 GPUs")]
     scales = {"plain": [], "tuned": []}
     for heading, bars in groups.items():
         for bar in bars:
@@ -22,13 +23,13 @@ def test_epochs_of_a_scale_are_as_long_as_their_seconds():
             scales[heading[:5]].append(sum(part.width for part in bar.parts) / seconds)
     plain, tuned = scales.values()
     assert plain == pytest.approx([plain[0]] * len(plain), rel=0.02)
-    assert tuned == pytest.approx([19 * plain[0]] * len(tuned), rel=0.02)
-    assert not where.epochs(cells.of_study(FLAGSHIP).iloc[:0])
+    assert tuned == pytest.approx([10 * plain[0]] * len(tuned), rel=0.02)
+    assert not where.epochs(CELLS.iloc[:0])
 
 
 def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
-    (table,) = tables([view for view in PARTS["where"] if view.name == "kernels"], TUNED, None)
-    of_tuned = TUNED.step_classes.query("recipe == 'tuned' and gpus == 1 and batch_size == 128")
+    (table,) = tables([view for view in PARTS["where"] if view.name == "kernels"], FLAGSHIP, None)
+    of_tuned = FLAGSHIP.step_classes.query("recipe == 'tuned' and gpus == 1 and batch_size == 128")
     rows = of_tuned.set_index("kernel_class")
     (printed,) = [
         row for row in table.rows if [str(own) for own in row[:3]] == ["tuned", "1", "128"]
@@ -49,8 +50,7 @@ def test_tables_of_four_gpus_flag_superlinear_and_show_the_answer():
 
 
 def test_timeline_is_one_step_of_every_gpu():
-    runs = folder_of("h200x2") / "runs"
-    found = where.timelines(cells.of_study(TUNED), runs)
+    found = where.timelines(CELLS, folder_of("h200x2") / "runs")
     drawn = {heading.partition(":")[0]: bars for heading, bars in found.items()}
     alone = ["plain, 1 × 128", "tuned, 1 × 128"]
     pairs = ["plain/ddp, 2 × 128", "plain/dp, 2 × 128", "tuned/ddp, 2 × 128"]
@@ -63,4 +63,4 @@ def test_timeline_is_one_step_of_every_gpu():
         assert idle.kind == where.IDLE
         assert {part.kind for part in busy} == {where.COMPUTING, where.MESSAGES}
         assert all(part.left >= 0 and part.left + part.width <= idle.width + 0.1 for part in busy)
-    assert not where.timelines(cells.of_study(FLAGSHIP), folder_of("h100x2") / "runs")
+    assert not where.timelines(cells.of_study(FOUR), folder_of("h200x4") / "runs")

@@ -124,7 +124,7 @@ def test_data_wait_without_loader_processes_is_the_hosts(engine, share):
     assert derived(timing=timing, costs=costs).utilization["loading_share"].item() == share
 
 
-@pytest.mark.parametrize("name", ["h100x2", "h200x2-models", "h200x4", "cpu"])
+@pytest.mark.parametrize("name", ["h200x2", "h200x2-models", "h200x4", "cpu"])
 def test_parts_add_up_to_the_epoch(name):
     tables = stored.study(name)
     used = utilization(tables).merge(

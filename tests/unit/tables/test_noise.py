@@ -32,20 +32,23 @@ def test_ratios_are_the_quotients_of_printed_times(flagship, strategy):
     np.testing.assert_allclose(one / two, model.ratios(*cells)["ratio"])
 
 
-def test_equal_configurations_are_seldom_faster_or_slower(flagship):
-    """1,000 comparisons have the flagship's layout. Of 10,000 intervals, 95.4 % contain 1."""
-    runs = flagship[flagship["recipe"] == "plain"].copy()
+@pytest.mark.parametrize("moved", ["", "ddp"])
+def test_equal_configurations_are_seldom_faster_or_slower(flagship, moved):
+    """1,008 comparisons have the flagship's layout and noise. Of 10,008 intervals, 95.3 % contain
+    1, and 94.9 % if a fourth machine ran the first repeat of a strategy."""
+    runs = flagship.query("recipe == 'plain' and seconds > 0").copy()
+    runs.loc[(runs["repeat"] == 0) & (runs["strategy"] == moved) & (moved != ""), "machine"] = "d"
     draw, verdicts = np.random.default_rng(52), []
-    spread = runs["strategy"].map({"": 0.15, "ddp": 0.20, "dp": 0.08})
-    for _ in range(100):
+    spread = runs["strategy"].map({"": 0.17, "ddp": 0.15, "dp": 0.10})
+    for _ in range(112):
         machines = {name: draw.normal(0, 0.3) for name in runs["machine"].unique()}
         runs["seconds"] = np.exp(runs["machine"].map(machines) + draw.normal(0, spread))
-        model, one = Noise(runs, "seconds"), of("plain", "", 1, SIZES)
-        for strategy in ("ddp", "dp"):
-            two = of("plain", strategy, 2, SIZES)
+        model = Noise(runs, "seconds")
+        for strategy, sizes in (("ddp", SIZES), ("dp", SIZES[1:])):
+            one, two = of("plain", "", 1, sizes), of("plain", strategy, 2, sizes)
             verdicts += model.ratios(one, two)["verdict"].tolist()
     wrong = len(verdicts) - verdicts.count("unclear") - verdicts.count("same")
-    assert len(verdicts) == 1000 and 20 <= wrong <= 50
+    assert len(verdicts) == 1008 and 30 <= wrong <= 60
 
 
 def test_verdict_follows_the_interval_or_counts_runs_to_decide():

@@ -14,7 +14,7 @@ import yaml
 from scaling.core import files
 from scaling.terminal import progress
 
-STORED = Path(__file__).parents[3] / "studies/h100x2"
+STORED = Path(__file__).parents[3] / "studies/h200x2"
 OUT_OF_MEMORY = STORED.parent / "h200x2-models/runs/recipe~plain/strategy~dp"
 
 
@@ -23,6 +23,9 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
     shutil.copytree(STORED / "runs/recipe~plain", "results/runs/recipe~plain")
     config = yaml.safe_load((STORED / "config.yaml").read_text())
     config["grid"] |= {"recipes": ["plain"], "strategies": ["dp"], "seeds": [0]}
+    config["grid"] |= {"repeats": 1, "strong_scaling": False}
+    config["parts"] = ["scaling", "time_to_accuracy", "proofs"]
+    config["time_to_accuracy"] |= {"recipe": "tuned", "gpus": [1, 2]}
     config["grid"]["batch_sizes"] += [4096]
     shutil.copytree(OUT_OF_MEMORY, "results/runs/recipe~plain/strategy~dp", dirs_exist_ok=True)
     Path("results/config.yaml").write_text(yaml.safe_dump(config))
@@ -44,7 +47,7 @@ def test_status_of_runs_while_a_study_runs_and_after(tmp_path, monkeypatch, caps
         process.communicate(b"\n")
     said = capsys.readouterr().out
     counts = "6 done, 2 oom, 1 failed, 2 waiting, 1 running"
-    assert said.startswith(f"h100x2 (results/config.yaml), running, 8 of 12: {counts}\n")
+    assert said.startswith(f"h200x2 (results/config.yaml), running, 8 of 12: {counts}\n")
     rows = [line.split() for line in said.splitlines() if " plain " in line]
     assert rows == [
         ["plain", "1", *["done"] * 5, "oom"],

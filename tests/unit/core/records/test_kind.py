@@ -11,13 +11,13 @@ from scaling.core.records.run import RUN, TECHNIQUE
 STUDIES = Path(__file__).parents[4] / "studies"
 INT8 = STUDIES / "quantization-cifar10/quantization/seed~0"
 CELL = "recipe~tuned/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json"
-RUN_PATH = STUDIES / "h100x2/runs" / CELL
+RUN_PATH = STUDIES / "h200x2/runs" / CELL
 PATHS = [
     RUN_PATH,
     STUDIES / "h200x4/convergence/remedy~none/global_batch~2048/runs.json",
-    STUDIES / "h100x2/interconnect/gpus~2/sweep.json",
-    STUDIES / "h100x2/peaks/peaks.json",
-    STUDIES / "h100x2/experiments/gpus~2/synchronization.json",
+    STUDIES / "h200x2/interconnect/gpus~2/sweep.json",
+    STUDIES / "h200x2/peaks/peaks.json",
+    STUDIES / "h200x4/experiments/gpus~4/synchronization.json",
     INT8 / "variant~mistake-bias_scale/quantization.json",
 ]
 BY_NAME = {path.name: path for path in PATHS}
