@@ -7,11 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import snapshots
 from examples.grader.published_study import CLEAN, column, edited, write
 from examples.page import Page
 from grader import audit_studies
 from grader.study import CIFAR10_TRAIN_IMAGES
 from scaling.core.errors import UserError
+from scaling.core.records.run import RUN
 
 TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
 TWICE = "counts gpus twice"
@@ -130,6 +132,23 @@ def test_tables_of_our_own_studies_have_no_error():
         study = path.relative_to(folder).parts[0]
         assert bool(submission.refusal) == (study in refused[path.name]), path
         assert not [one.lines for one in submission.studies if one.judgement.figures["wrong"]], path
+
+
+def test_a_speedup_of_throughput_is_not_computed_from_seconds():
+    with snapshots.project_copy() as folder:
+        for path in folder.glob("studies/command/runs/**/run.json"):
+            record = RUN.read(path)
+            # As if an epoch had a fixed number of steps.
+            for one in record["epochs"]:
+                one["samples"] *= record["cell"]["gpus"]
+            RUN.write(path, record)
+        results = snapshots.make("command")
+        for path in (results / "answers.md", results / "tables/command/speedup.csv"):
+            assert "the speedup is of throughput" in path.read_text(encoding="utf-8")
+            (one,) = audit_studies.read(path, CIFAR10_TRAIN_IMAGES).studies
+            assert "not checked: speedups, which are of throughput" in one.study.notes
+            # On two CPU cores one batch is twice as fast by noise.
+            assert {severity for severity, *_ in one.findings} <= {"remark"}, one.lines
 
 
 @pytest.mark.parametrize(("time", "shown"), [(8, "3.0"), (9, "3.0, expected 0.500")])

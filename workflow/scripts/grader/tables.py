@@ -40,7 +40,7 @@ def read(path: Path) -> Tables:
     """Return the tables of a file; UserError if none can be read."""
     files.regular(path, MOST_BYTES, within=path.parent)
     tables, caption, above, header = Tables(), "", "", (0, list[str]())
-    separator, rows = ("", _sheets(path)) if path.suffix.lower() == ".xlsx" else _lines(path)
+    separator, rows = ("", [*_sheets(path)]) if path.suffix.lower() == ".xlsx" else _lines(path)
     found = list[tuple[int, str, str, list[Head], list[Row]]]()
     for is_table, group in groupby(rows, key=lambda row: sum(map(bool, row[1])) > 1):
         lines = list(group)
@@ -59,6 +59,7 @@ def read(path: Path) -> Tables:
             _add(tables, caption, above, heads, below)
         except UserError as error:
             tables.notes.append(f"line {line}: {error}")
+    _drop_ratios_of_throughput(tables, rows)
     for one in tables.records if not separator else ():
         one.pop("percent", None)  # A workbook may show its 0.86 as 86 %.
     judged_by = {"epoch", "training", "rate", "communication"}
@@ -66,6 +67,14 @@ def read(path: Path) -> Tables:
         why = "; ".join(tables.notes[:3]) or "there is no table of times"
         raise UserError(f"{path}: {why}; {TEMPLATE}")
     return tables
+
+
+def _drop_ratios_of_throughput(tables: Tables, rows: list[Row]) -> None:
+    """Remove all speedups if a field or sentence of the file says that they are of throughput."""
+    if PATTERNS["of_throughput"].search("\n".join(text for _, fields in rows for text in fields)):
+        for one in tables.records:
+            one |= dict.fromkeys(("speedup", "efficiency"))
+        tables.notes.append("not checked: speedups, which are of throughput")
 
 
 def _titles(lines: list[Row]) -> int:

@@ -199,12 +199,19 @@ class View:
                 below = {getattr(row, self.across, ""): replace(values[0], more=tuple(values[1:]))}
                 line |= below if self.across else enumerate(values)
         places = sorted({place for _, line in lines.values() for place in line})
-        parts = [columns[at].head for at in shown]
+        parts = [_with_unit(columns[at].head, frame) for at in shown]
         heads = [*map(self.heading, places)] if self.across else parts
         body = [[*head, *(line.get(at, GAP) for at in places)] for head, line in lines.values()]
         labels = [*(column.head for column in keys), *heads]
         more = len(keys), self.note(frame), parts if self.across else ()
         return Table(self.name, self.title, labels, body, *more) if body else None
+
+
+def _with_unit(head: str, frame: pd.DataFrame) -> str:
+    """Return `head` with the unit of a user's command, such as tokens, if the rows have one."""
+    units = {*frame["unit"].dropna()} - {""} if "unit" in frame else set()
+    unit = units.pop() if len(units) == 1 else "samples"
+    return head.replace("samples", unit).replace("a sample", f"a {unit.removesuffix('s')}")
 
 
 def _cells(row: Any, columns: list[Column]) -> list[Figure]:

@@ -16,6 +16,9 @@ from scaling.tables.work import factor
 UNLIKE = "no ratio: one GPU ran with"
 """Beginning of the note on a row whose baseline, on one GPU, ran with other options."""
 OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
+OF_THROUGHPUT = (
+    "the speedup is of throughput, as an epoch has another number of samples than on one GPU"
+)
 NO_PAIR = "no ratio: no two runs of one seed and repeat"
 JUDGED = ["slower", "unclear", "same", "faster"]
 VERDICTS = [*JUDGED, "no ratio", "only in A", "only in B"]
@@ -25,7 +28,8 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     """Return the speedup T(1,b) / T(N,b) of each configuration (N GPUs, batch size b per GPU).
 
     T is the epoch time; in `training_speedup` it is the training time. `efficiency` is speedup / N.
-    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why a ratio is missing.
+    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why a ratio is missing, or
+    that it is of throughput, as a user's command trains on other numbers of samples.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -36,7 +40,8 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     kinds = {"fixed_global_batch_": (epoch, same_batch), "training_": (training, alone)}
     for kind, (noise, cells) in {**kinds, "": (epoch, alone)}.items():
         base = cells.merge(tables.timing, "left", CELL_KEYS).add_prefix("single_")
-        ratios = noise.ratios(cells, table, factor(tables.timing.join(base), "single_", ""))
+        work = factor(tables.timing.join(base), "single_", "")
+        ratios = noise.ratios(cells, table, work)
         for end in ("ratio", *ENDS):
             # One GPU is 1 time as fast as itself.
             known = several | (end == "ratio" and kind != "fixed_global_batch_")
@@ -47,6 +52,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     strong = base["single_epoch_seconds"].isna() & table["fixed_global_batch_speedup"].notna()
     why = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
     note = ratios["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
+    note = note.mask(judged & ratios["ratio"].notna() & (work != 1), OF_THROUGHPUT)
     without = UNLIKE + " " + lacking + ", which this cell cannot have"
     table[schema.interval("efficiency")] = table[schema.interval("speedup")].div(gpus, axis=0)
     more, note = ratios["more_runs"].where(judged), note.mask(lacking != "", without)

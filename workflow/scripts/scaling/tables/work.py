@@ -73,7 +73,8 @@ def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str
     `of_rank`: whether the samples are assumed to be of one rank. `scope`: the user's key `samples`.
     """
     on, more = fmt.gpus(row["gpus"]), row["samples"] / base["samples"]
-    numbers = f"{row['samples']:,.0f} samples an epoch on {on} and {base['samples']:,.0f} on 1 GPU"
+    unit, one = row["unit"], f"{base['samples']:,.0f} on 1 GPU"
+    numbers = f"{row['samples']:,.0f} {unit} an epoch on {on} and {one}"
     if pd.isna(more):
         return
     if of_rank:
@@ -85,7 +86,7 @@ def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str
         yield f"{numbers}: the speedup is that of throughput, not of an epoch's seconds"
     elif scope is None and 0.8 < row["epoch_seconds"] / base["epoch_seconds"] < 1.25:
         yield (
-            f"{on} take as long as 1 GPU for as many samples: if each process trains so many, "
+            f"{on} take as long as 1 GPU for as many {unit}: if each process trains so many, "
             "set the recipe's key samples to rank, otherwise to all"
         )
 
