@@ -8,7 +8,7 @@ from examples.configurations import ROOT, changed, shipped
 from scaling.config import config, devices, stored
 from scaling.core import environment
 from scaling.core.errors import UserError
-from scaling.core.grid import Cell
+from scaling.core.grid import LIMITS, Cell
 from scaling.launch.run_spec import RunSpec
 
 AUTO, BF16 = ("device", "auto"), ("recipes.tuned.precision", "bf16")
@@ -65,7 +65,7 @@ def test_script_refuses_a_cell_that_cannot_run_here(strategy, option, sentence, 
     monkeypatch.setattr(environment, "visible_gpus", lambda: ["0", "1"])
     monkeypatch.setattr(environment, "older_gpu", {environment.AMPERE: "T4 has 7.5"}.get)
     options = changed()["recipes"]["tuned"] | option
-    del options["engine"], options["strategies"]
+    options = {key: options[key] for key in options if key not in ("engine", *LIMITS)}
     spec = RunSpec(cell=Cell("tuned", strategy, 2, 8, 0), engine="resident", recipe_options=options)
     with pytest.raises(UserError, match=sentence):
         spec.resolved()

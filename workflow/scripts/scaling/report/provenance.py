@@ -73,7 +73,7 @@ def dataset(study: StudyTables) -> str:
 def summary(study: StudyTables, cells: pd.DataFrame) -> str:
     """Return one line: configurations by status, number of seeds, date and commits."""
     if (cells["status"] == "missing").all():
-        return "no timed runs"
+        return _trainings(study.trained_to_accuracy) or "no timed runs"
     runs = recorded(study)
     commits = ", ".join(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
     parts = [
@@ -83,6 +83,16 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
         *(f"commit {commits} ({text})" for text in age(runs)),
     ]
     return ", ".join(parts)
+
+
+def _trainings(table: pd.DataFrame) -> str:
+    """Return how many trainings reached their accuracy, `0 of 3 trainings reached 89 %`, or ""."""
+    reached, seeds = (int(table[name].sum()) for name in ("reached", "seeds"))
+    trainings = fmt.plural(seeds, "training")
+    return ", ".join(
+        f"{reached} of {trainings} reached {fmt.percent(target)}"
+        for target in table["target_accuracy"].unique()
+    )
 
 
 def age(runs: pd.DataFrame) -> list[str]:

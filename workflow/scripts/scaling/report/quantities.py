@@ -136,7 +136,10 @@ define(
         },
     ),
     epochs=Column("epochs", whole),
-    reached=Column("reached", text="{0.reached} of {0.seeds}".format),
+    reached=Column(
+        "reached",
+        text=lambda row: f"{percent(row.target_accuracy)}: {row.reached:.0f} of {row.seeds:.0f}",
+    ),
     run_seconds=Column("whole run, s", significant),
     run_cold_seconds=Column("whole run with compilation, s", significant),
     joules=Column("joules", significant),
