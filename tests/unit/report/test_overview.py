@@ -1,6 +1,8 @@
 """Cases of the first screen that no stored study has."""
 
+import itertools
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,6 +14,8 @@ from scaling.report import cells as of_page
 from scaling.report import overview, planning
 from scaling.tables import schema
 from scaling.tables.accuracy import trained_to_accuracy
+
+LADDER = ("timing", "provenance")
 
 
 @pytest.fixture(scope="module")
@@ -123,16 +127,32 @@ def test_factor_from_the_lab_is_of_machines_that_ran_both(flagship):
     assert planning.from_the_lab(other).empty
 
 
-def test_saved_seconds_are_split_by_cause():
-    study = stored.study("h200x2")
+def test_card_names_what_each_change_of_a_recipe_brings(flagship):
+    """Of the four machines, one ran the recipes between. Without them the card has shares."""
+    (card,) = [one for one in overview.cards(flagship, of_page.of_study(flagship)) if one.bars][:1]
+    ladder = flagship.provenance.query("repeat == 3 and gpus == 1 and batch_size == 128")
+    seconds = ladder.set_index("recipe")["epoch_seconds"]
+    order = [*flagship.timing["recipe"].unique()]
+    steps = [f"{seconds[one] / seconds[two]:.2g}" for one, two in itertools.pairwise(order)]
+    shown = re.findall(r"(\w+) ([\d.]+)×", card.text.partition("change at a time:")[2])
+    assert len(shown) == 6 and [name for name, _ in shown] == order[1:]
+    assert [float(factor) for _, factor in shown] == [*map(float, steps)]
+    two = flagship.provenance.query("recipe != 'captured' or batch_size != 128")
+    found = flagship.found | {"provenance": two}
+    assert set(planning.changes(replace(flagship, found=found))["batch_size"]) == {512}
+
+
+def test_saved_seconds_are_split_by_cause(flagship):
+    both = {name: flagship.found[name].query("recipe in ('plain', 'tuned')") for name in LADDER}
+    study = replace(flagship, found=flagship.found | both)
     rows = of_page.of_study(study)
     (card,) = [card for card in overview.cards(study, rows) if card.kind == "lab"]
     one = rows.query("gpus == 1 and batch_size == 128").set_index("recipe")
     saved = one.loc["plain", "epoch_seconds"] - one.loc["tuned", "epoch_seconds"]
     waits = one["loading_share"] * one["epoch_seconds"]
-    assert f"{(waits['plain'] - waits['tuned']) / saved:.0%} {saved:.1f}" == "59% 5.9"
-    parts = "59 % data wait, 8.1 % idle GPU, 33 % kernel time"
-    assert f"Of 5.90 s saved per epoch: {parts}." in card.text.replace("\xa0", " ")
+    assert f"{(waits['plain'] - waits['tuned']) / saved:.0%} {saved:.1f}" == "57% 6.0"
+    parts = "57 % data wait, 10 % idle GPU, 33 % kernel time"
+    assert f"Of 5.98 s saved per epoch: {parts}." in card.text.replace("\xa0", " ")
     for shares in (math.nan, rows["recipe"].map({"plain": 0.0, "tuned": 0.5})):
         changed = rows.assign(idle_besides_share=shares)
         assert not any("saved" in card.text for card in overview.cards(study, changed))
