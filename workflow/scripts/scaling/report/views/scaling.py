@@ -153,8 +153,8 @@ TABLES = {
             "how-many-gpus",
             "Seconds, GPU-seconds and kJ of one epoch",
             CELL,
-            "epoch_seconds speedup fixed_global_batch_speedup reached job_seconds break_even gpu_seconds"
-            " epoch_joules money_per_epoch other_seconds",
+            "epoch_seconds speedup fixed_global_batch_speedup reached job_seconds break_even"
+            " gpu_seconds epoch_joules money_per_epoch other_seconds",
             how_many_gpus,
             note=rules,
         )
