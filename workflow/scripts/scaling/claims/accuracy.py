@@ -4,7 +4,15 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import Answer, Claim, Hypothesis, difference, extremes, spread
+from scaling.claims.claim import (
+    Answer,
+    Claim,
+    Hypothesis,
+    difference,
+    extremes,
+    on_several_gpus,
+    spread,
+)
 from scaling.core import numbers as fmt
 from scaling.core import statistics
 from scaling.core.statistics import Difference
@@ -68,7 +76,7 @@ LOWER = Hypothesis(
 
 def _of_cells(tables: StudyTables) -> list[Claim]:
     """Return a claim on the largest global batch of each recipe and strategy."""
-    cells = learning.compare_batches(tables)
+    cells = on_several_gpus(learning.compare_batches(tables))
     made = []
     for name, rows in by_configuration(cells).items():
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]

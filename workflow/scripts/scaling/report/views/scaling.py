@@ -170,8 +170,7 @@ TABLES = {
         ),
         View(
             "changes",
-            f"From {LAB}, one change a recipe: seconds of an epoch on one GPU, speedup over the "
-            "recipe above",
+            f"From {LAB}, one change a recipe: seconds of an epoch on one GPU",
             "recipe",
             "epoch_seconds factor",
             lambda study, _: changes(study),
