@@ -72,4 +72,6 @@ def test_machines_are_named_or_connected_by_their_gpus():
     noise.name_machines(records)
     first, second, third, host, *named = (one["environment"]["machine"] for one in records)
     assert first == second and len({first, third, host}) == 3
-    assert named == ["0123456789ab"] * 2
+    assert named == ["0123456789ab+ba9876543210"] * 2
+    assert noise.scope(3, {named[0]}, unknown=False) == "3 runs, 2 nodes"
+    assert noise.scope(1, {named[0]}, unknown=True) == "1 run, 2 nodes: no interval"

@@ -119,7 +119,7 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> Iterator[Card]:
         ]
         machines = f"range over {len(found)} machines"
         if len(found) == 1:
-            machines = f"1 machine, {scope(pair['runs'].min(), 1, unknown=True)}"
+            machines = scope(pair["runs"].min(), {*found.index}, unknown=True)
         text = fill("{} images per step, {}.", REFERENCE_BATCH, machines)
         text += _changed(study) or _saved(pair.set_index("recipe"), row.recipe)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"

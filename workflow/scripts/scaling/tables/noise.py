@@ -9,7 +9,7 @@ mean effect of all machines. A machine's weight is its number of runs on the few
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,8 @@ Array = NDArray[np.float64]
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
     """Set `machine` in the environment of each record. Records of one machine get equal names.
 
-    Old records do not name their machine. They are compared by UUIDs of GPUs, or else by hosts.
+    Nodes that one job joined, directly or by other nodes, are one machine, named `node+node`. Old
+    records do not name their machine. They are compared by UUIDs of GPUs, or else by hosts.
     """
     environments = [record["environment"] for record in records]
     if not environments:
@@ -49,10 +50,10 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
     parts = [name if any(name) else old for name, old in zip(named, older, strict=True)]
     part = pd.Series(parts, dtype=object).explode()
     chains = _chains(part.index.to_numpy(), pd.factorize(part)[0])
-    first = part.groupby(chains[part.index]).min()
-    for environment, name in zip(environments, first.loc[chains], strict=True):
-        old = hashlib.sha256(name.encode()).hexdigest()[:12]
-        environment["machine"] = name if environment.get("machine") else old
+    joined = part.groupby(chains[part.index]).agg(lambda own: sorted(set(own)))
+    for environment, names in zip(environments, joined.loc[chains], strict=True):
+        old = hashlib.sha256(names[0].encode()).hexdigest()[:12]
+        environment["machine"] = "+".join(names) if environment.get("machine") else old
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
@@ -175,7 +176,7 @@ class Noise:
         log, error, freedom = (float(value[0]) for value in figures)
         off, log = float(_reach(freedom)) * error, log + more
         runs = min(self._runs[one], self._runs[other])
-        shared = len(self._machines[one] & self._machines[other])
+        shared = self._machines[one] & self._machines[other]
         ends = [math.exp(log + end) for end in (0, -off, off)]
         holds_for = scope(runs, shared, math.isnan(error))
         return [*ends, *verdict(log, error, freedom, runs), holds_for, ""]
@@ -186,16 +187,19 @@ def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
     return stdtrit(freedom, (1 + confidence) / 2)
 
 
-def scope(runs: int, machines: int, unknown: bool) -> str:
+def scope(runs: int, machines: Set[str], unknown: bool) -> str:
     """Return the basis of a ratio as text: `3 machines`, or for one machine `5 runs, 1 machine`.
 
-    If the ratio's interval is `unknown`, the text is `5 runs: no interval`.
+    A machine of several nodes is `2 nodes`. If the ratio's interval is `unknown`, the text is
+    `5 runs: no interval`.
     """
-    if unknown:
-        return f"{fmt.plural(runs, 'run')}: no interval"
-    if machines > 1:
-        return fmt.plural(machines, "machine")
-    return f"{fmt.plural(runs, 'run')}, {'1 machine' if machines else 'by way of other machines'}"
+    if len(machines) > 1 and not unknown:
+        return fmt.plural(len(machines), "machine")
+    nodes = max((name.count("+") + 1 for name in machines), default=0)
+    on = [fmt.plural(nodes, "node")] * (nodes > 1)
+    if not unknown:
+        on = on or ["1 machine" if machines else "by way of other machines"]
+    return ", ".join([fmt.plural(runs, "run"), *on]) + ": no interval" * unknown
 
 
 def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, float]:
