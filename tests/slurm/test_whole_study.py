@@ -44,6 +44,9 @@ def test_timed_jobs_have_their_nodes_to_themselves(study):
     twice = ["train_run", "train_run", "interconnect_sweep"]
     assert sorted(rule for rule, _ in jobs) == sorted([*TIMED, *OTHERS, *twice])
     assert all(job["OverSubscribe"] == "NO" for rule, job in jobs if rule in TIMED)
+    submitted = [int(study.cell_job(gpus, 10)["JobId"]) for gpus in (1, 2, 4)]
+    (peaks,) = (int(job["JobId"]) for rule, job in jobs if rule == "peaks_measure")
+    assert [peaks, *submitted] == sorted([peaks, *submitted])
     for (rule, one), (other_rule, other) in itertools.combinations(jobs, 2):
         if {rule, other_rule}.intersection(TIMED):
             apart = {one["NodeList"], other["NodeList"]} == {"n1", "n2"}

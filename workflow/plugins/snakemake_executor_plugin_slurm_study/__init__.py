@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,17 @@ class Executor(slurm.Executor):
         self._said: set[str] = set()
         """Logged reasons why jobs wait; a reason is logged once."""
         super().__init__(workflow, logger)
+        # One thread submits, as two of the base class change the order.
+        self._job_submission_executor = ThreadPoolExecutor(1, "slurm_job_submit")
 
     def get_partition_arg(self, job: Any) -> str:
         """Return sbatch options: the partition, the job's name, and `slurm.extra`."""
         extra = self.workflow.config.get("slurm", {}).get("extra", "")
         return f"{super().get_partition_arg(job)} --job-name={shlex.quote(job_name(job))} {extra}"
+
+    def run_jobs(self, jobs: list[Any]) -> None:
+        """Submit jobs in the order of their priority: Slurm starts jobs of equal rank in turn."""
+        super().run_jobs(sorted(jobs, key=lambda job: job.priority, reverse=True))
 
     def run_job(self, job: Any) -> None:
         """Submit a job, unless Slurm has it already; retry later if Slurm does not answer."""
