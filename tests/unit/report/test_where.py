@@ -40,7 +40,7 @@ def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
     assert shown.detail == f"{100 * reached:.0f} %"
 
 
-def test_tables_of_four_gpus_flag_superlinear_and_show_the_answer():
+def test_four_gpus_flag_superlinear_and_show_the_answer():
     study, rows = FOUR, cells.of_study(FOUR)
     speedups, batches = tables([PARTS["Q2"][1], PARTS["Q4"][0]], study, rows)
     flags = {cell.more[0].text: cell.more[0].flags for cell in speedups.rows[-1] if cell.more}
