@@ -46,7 +46,7 @@ def test_without_broadcast_buffers_a_step_sends_gradients_alone():
     step = document["steps"][0]
     step["messages"] = [one for one in step["messages"] if one["phase"] != "forward"]
     said = answers(document)[1]
-    assert said.text == "Nothing: each DDP step sends 44.7 MB of gradients."
+    assert said.text == "Nothing: each DDP step in float32 sends 44.7 MB of gradients."
     assert said.claims[0].verdict == "supported"
 
 
@@ -54,8 +54,10 @@ def test_without_broadcast_buffers_a_step_sends_gradients_alone():
 def test_parameters_that_differ_between_ranks_refute(buffers, index):
     document = made.synchronization()
     said = answers(document)[2]
-    drift = " Running variances differ by up to 3.4–9.1 % (6 trainings with buffer broadcast)."
-    assert said.text == f"Parameters: bit-identical on all ranks.{drift}"
+    drift = " No for running variances, which differ by 3.4–9.1 % at most in 6 trainings "
+    drift += "with buffer broadcast."
+    equal = "Yes for parameters, which are bit-identical on all ranks."
+    assert said.text == f"{equal}{drift}"
     assert said.claims[0].verdict == "supported"
     assert said.claims[0].sentence.startswith("In 8 trainings of 5 epochs on 4 ranks they are")
     changed = [one for one in document["trainings"] if one["buffers"] == buffers][index]

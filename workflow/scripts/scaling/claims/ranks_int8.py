@@ -60,10 +60,11 @@ def messages(tables: StudyTables) -> Answer:
     step = rows[rows["step"] == rows["step"].max()]
     own, others = (step[step["content"].eq("gradients") == each] for each in (True, False))
     size, more = (int(sent["bytes"].sum()) for sent in (own, others))
-    text = f"Nothing: each DDP step sends {fmt.data(size)} of gradients."
+    text = f"Nothing: each DDP step in float32 sends {fmt.data(size)} of gradients."
     if more:
         names = " and ".join(dict.fromkeys(others["content"]))
-        text = f"Each DDP step sends {fmt.data(size)} of gradients and {fmt.data(more)} of {names}."
+        text = f"Each DDP step in float32 sends {fmt.data(size)} of gradients and "
+        text += f"{fmt.data(more)} of {names}."
     k, agree = int(step["gradient_bytes"].iloc[0]), bool(step["ranks_agree"].all())
     holds = size == k and agree and set(others["content"]) <= {"buffers"}
     fact = f"{fmt.plural(len(own), 'message')} with {size:,} of {k:,} B of gradients; a step sends "
@@ -79,13 +80,13 @@ def replicas(tables: StudyTables) -> Answer:
         return Answer(None)
     modes = by_buffers(table)
     equal = modes["equal_parameters"]
-    text = "Parameters: bit-identical on all ranks."
+    text = "Yes for parameters, which are bit-identical on all ranks."
     if not equal.all():
         text = "No: parameters differ between ranks."
     for row in rows_of(modes.query("buffers == 'broadcast' and variance_drift_max > 0")):
         ends = (row.variance_drift_max_min, row.variance_drift_max_max)
-        text += f" Running variances differ by up to {span(pd.Series(ends))} "
-        text += f"({fmt.plural(row.trainings, 'training')} with buffer broadcast)."
+        text += f" No for running variances, which differ by {span(pd.Series(ends))} at most in "
+        text += f"{fmt.plural(row.trainings, 'training')} with buffer broadcast."
     names = ", ".join(modes.loc[equal == equal.all(), "buffers"])
     runs, epochs = modes["trainings"].sum(), table["epochs"].iloc[0]
     fact = f"In {fmt.plural(runs, 'training')} of {fmt.plural(epochs, 'epoch')} on {_gpus(table)} "

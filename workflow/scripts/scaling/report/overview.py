@@ -100,6 +100,7 @@ def _pays(row: Any) -> str:
     """
     apart = f" at the latest ({printed(row, 'break_even')} by machine)"
     apart *= bool(row.break_even_min < row.break_even_max)
+    apart += ", once compiled" * hasattr(row, "run_cold_seconds") * bool(row.run_cold_seconds > 0)
     return f"from {fmt.plural(row.break_even_max, 'epoch')} on{apart}"
 
 
@@ -134,7 +135,8 @@ def _changed(study: StudyTables) -> Markup:
     """Return how many times as fast each recipe is as the one before, "" if unknown."""
     rows = changes(study).query(f"batch_size == {REFERENCE_BATCH}").dropna(subset="factor")
     steps = ", ".join(f"{row.recipe} {fmt.significant(row.factor, 2)}×" for row in rows_of(rows))
-    return fill(" One change at a time: {}.", steps) if steps else Markup("")
+    of = fmt.plural(rows["machines"].max(), "machine") if steps else ""
+    return fill(" Added in turn ({}): {}.", of, steps) if steps else Markup("")
 
 
 def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
@@ -166,7 +168,8 @@ def _more_gpus(cells: pd.DataFrame) -> Iterator[Card]:
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)
-        if one and pd.notna(row.test_accuracy):
+        shown = row.difference_high < 0 or row.difference_low > 0
+        if one and shown:
             reached = (printed(each, "test_accuracy") for each in (row, one))
             grown = " Accuracy with {} times the global batch: {}, not {}."
             text += fill(grown, int(row.gpus), *reached)

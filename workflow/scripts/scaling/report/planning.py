@@ -65,16 +65,18 @@ def changes(study: StudyTables) -> pd.DataFrame:
     """Return a row for each batch size on one GPU and each recipe from `LAB` to the last one.
 
     The recipes are in the configuration's order. `factor` is the epoch time of the recipe before /
-    that of `recipe`. Times are medians over the machines that ran all recipes with the batch size.
-    The result is empty if no recipe lies between.
+    that of `recipe`. Times are medians over the machines that ran all recipes with the batch size
+    (`machines` is their number). The result is empty if no recipe lies between.
     """
     runs = study.provenance.query("gpus == 1")
     order = list(study.timing["recipe"].unique())
     order = order[order.index(LAB) :] if LAB in order else []
     seconds = runs.pivot_table("epoch_seconds", ["batch_size", "machine"], "recipe", "median")
-    known = seconds.reindex(columns=order).dropna().groupby("batch_size").median()
+    complete = seconds.reindex(columns=order).dropna().groupby("batch_size")
+    known, machines = complete.median(), complete.size().rename("machines")
     factors = known.shift(axis=1) / known
     found = pd.DataFrame({"epoch_seconds": known.stack(), "factor": factors.stack()})
+    found = found.join(machines)
     found = found.reset_index().assign(strategy="", gpus=1)
     return found if len(order) > 2 else found.iloc[:0]
 

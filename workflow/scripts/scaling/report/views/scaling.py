@@ -8,7 +8,7 @@ from markupsafe import Markup
 from scaling.claims.claim import label, measured, on_several_gpus
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
-from scaling.core.numbers import data, percent, significant, words
+from scaling.core.numbers import data, percent, plural, significant, words
 from scaling.report.planning import LAB, changes, how_many_gpus
 from scaling.report.quantities import define, whole
 from scaling.report.table import Column, View, fill, printed
@@ -175,6 +175,7 @@ TABLES = {
             "epoch_seconds factor",
             lambda study, _: changes(study),
             across="batch_size",
+            note=lambda rows: f"Of {plural(rows['machines'].max(), 'machine')} that ran all.",
         ),
     ],
     "Q2": [
