@@ -4,6 +4,8 @@ import re
 from dataclasses import asdict
 from types import SimpleNamespace
 
+import pandas as pd
+
 import tables_make
 from examples.configurations import changed
 from scaling.claims import claim, scaling
@@ -34,3 +36,10 @@ def test_questions_without_tables_name_the_key_to_set(tmp_path):
     for question in QUESTIONS:
         keys = re.findall(r"(\w+)\.(\w+)", NEEDED[question.name])
         assert keys and all(key in config[section] for section, key in keys), question.name
+
+
+def test_recipes_of_one_gpu_count_unless_others_have_none():
+    table = pd.DataFrame({"recipe": ["a", "a", "b"], "gpus": [1, 2, 1]})
+    assert claim.on_several_gpus(table)["recipe"].tolist() == ["a", "a"]
+    for less in (table.iloc[1:], table.iloc[::2]):
+        assert claim.on_several_gpus(less).equals(less)

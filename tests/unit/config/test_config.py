@@ -175,6 +175,7 @@ UNFIT = [
     ),
     ([MINE, *TIMED], r"time_to_accuracy\.recipe is mine, a command", (TIMED[0][0], "plain")),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.strategies", ["ddp"])),
+    ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.gpus", [1])),
     ([TUNED, SHARDED, MUON], "which strategy fsdp cannot have", ("grid.strategies", ["ddp"])),
 ]
 

@@ -147,7 +147,7 @@ def test_prose_on_two_h200_has_the_records_figures():
     ddp = shown.speedup.query("strategy == 'ddp'").set_index("recipe")
     off = 100 * (ddp["speedup_high"] / ddp["speedup"] - 1).groupby(level=0).max()
     for words in (
-        f"`tuned`: {ours.min():.2f} to {ours.max():.2f} times, each ± {off['tuned']:.0f} %",
+        f"`tuned`: {ours.min():.2f} to {ours.max():.2f} times, each ± {off['tuned']:.1f} %",
         f"with ddp: {lab['speedup'].min():.2f} to {lab['speedup'].max():.2f} times",
         f"each ± {off['plain']:.0f} %",
         f"b = 512 on**: {large[0]}, {large[1]} and {large[2]} times",

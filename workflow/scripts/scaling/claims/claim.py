@@ -150,9 +150,12 @@ def nearest(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def on_several_gpus(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of recipes that have rows on several GPUs. If none has, return all rows."""
-    found = table["recipe"].isin(table.loc[table["gpus"] > 1, "recipe"])
-    return table[found] if found.any() else table
+    """Return the rows of recipes that have rows on several GPUs.
+
+    If none of these recipes has a row on the fewest GPUs, return all rows.
+    """
+    found = table[table["recipe"].isin(table.loc[table["gpus"] > 1, "recipe"])]
+    return found if (found["gpus"] == table["gpus"].min()).any() else table
 
 
 def most_gpus(table: pd.DataFrame) -> pd.DataFrame:

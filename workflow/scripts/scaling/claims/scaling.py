@@ -39,7 +39,7 @@ FITS = 0.05
 def batches(tables: StudyTables) -> Answer:
     """Return the answer to Q1: for each recipe a fit of step times (`_model`), else throughput."""
     shares = tables.utilization[[*CELL_KEYS, "loading_share", "idle_besides_share"]]
-    times = on_several_gpus(measured(tables.timing, "epoch_seconds")).query("gpus == 1")
+    times = measured(on_several_gpus(tables.timing), "epoch_seconds").query("gpus == 1")
     times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
     claims, found = [], list[str]()
     ran = tables.provenance[tables.provenance["gpus"] == 1]

@@ -30,7 +30,8 @@ def unsupported(
             if options[switch]:
                 yield f"recipes.{name}.{switch} is true, which needs a GPU: this is a CPU"
         used = set(options.get("strategies") or strategies) & set(strategies)
-        for key, able in engine.only_with.items() if devices > 1 else ():
+        most = min(devices, max(options.get("gpus") or [devices]))
+        for key, able in engine.only_with.items() if most > 1 else ():
             default = engine.options.model_fields[key].default
             if options.get(key, default) != default and (others := used.difference(able)):
                 cannot = f"{options[key]}, which strategy {min(others)} cannot have"

@@ -85,14 +85,15 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
     """Return the contents of a page for each configuration and each time-to-accuracy training.
 
     A page has the records of the configuration's first repeat. Of each recipe, strategy and number
-    of GPUs, the page of the batch size nearest to 128 has the trace of a step, too.
+    of GPUs, one page has the trace of a step, too: of the traced batch size nearest to 128.
     """
-    traced = {cell_id(row) for row in rows_of(nearest(cells).drop_duplicates(CELL_KEYS[:3]))}
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = [_page(row, FACTS, numbers, runs, logs / "train_run") for row in rows_of(cells)]
     warnings = [(cell_id(row), row.message) for row in rows_of(study.audit)]
+    traced = cells[[any(name == TRACE for name, _ in page["files"]) for page in made]]
+    kept = {cell_id(row) for row in rows_of(nearest(traced).drop_duplicates(CELL_KEYS[:3]))}
     for page in made:
-        if page["id"] not in traced:
+        if page["id"] not in kept:
             page["files"] = [file for file in page["files"] if file[0] != TRACE]
         page["warnings"] = [message for place, message in warnings if place == page["id"]]
     folders = runs.with_name("to_accuracy"), logs / "train_to_accuracy"

@@ -63,8 +63,11 @@ def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Mark
         return CPU.format(LEARNED if len(study.sampler) and len(study.quantization) else "")
     found = [card.result for card in cards if card.result]
     for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even_min").tail(1)):
-        words = "With an equal global batch {} GPUs ({}) finish first <a href=#gpus>{}</a>."
-        found.append(fill(words, int(row.gpus), label(row), _pays(row)))
+        words = "With an equal global batch {0} GPUs ({1}) finish first <a href=#gpus>{2}</a>."
+        if row.epochs < row.break_even_min:
+            words = "One GPU ends a training to {3} first, {0} GPUs ({1}) <a href=#gpus>{2}</a>."
+        target = printed(row, "target_accuracy", fmt.percent)
+        found.append(fill(words, int(row.gpus), label(row), _pays(row), target))
     return fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
 
 
@@ -136,7 +139,7 @@ def _changed(study: StudyTables) -> Markup:
     rows = changes(study).query(f"batch_size == {REFERENCE_BATCH}").dropna(subset="factor")
     steps = ", ".join(f"{row.recipe} {fmt.significant(row.factor, 2)}×" for row in rows_of(rows))
     of = fmt.plural(rows["machines"].max(), "machine") if steps else ""
-    return fill(" Added in turn ({}): {}.", of, steps) if steps else Markup("")
+    return fill(" Each over the one before ({}): {}.", of, steps) if steps else Markup("")
 
 
 def _saved(pair: pd.DataFrame, recipe: str) -> Markup:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaling.claims.claim import nearest, on_several_gpus
+from scaling.claims.claim import nearest
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import fastest, learned
 from scaling.tables.schema import StudyTables, by_configuration, interval, on_cpu, rows_of
@@ -22,14 +22,12 @@ def recommended(study: StudyTables, cells: pd.DataFrame) -> Any | None:
     First choice: the time-to-accuracy training with the shortest whole run. It needs two or more
     seeds, and all seeds must have reached the accuracy. Second choice: the fastest row of `cells`
     that is accurate (see `learned`) and has several seeds. Third choice: the fastest accurate row.
-    Recipes that ran on one GPU alone count only if no recipe ran on several.
     """
     if on_cpu(study.provenance):
         return None
     trained = trainings(study).query("reached == seeds and seeds > 1")
     shortest = next(rows_of(trained.sort_values(["run_seconds", "training_seconds"])), None)
-    known = on_several_gpus(cells)
-    good = known[learned(known)]
+    good = cells[learned(cells)]
     return shortest or fastest(good[good["test_accuracy_count"] > 1]) or fastest(good)
 
 

@@ -151,7 +151,7 @@ TABLES = {
     "gpus": [
         View(
             "how-many-gpus",
-            "Seconds, GPU-seconds and kJ of one epoch",
+            "Seconds, GPU-seconds and kJ of one epoch; whole runs of trainings to an accuracy",
             CELL,
             "epoch_seconds speedup fixed_global_batch_speedup reached job_seconds break_even"
             " gpu_seconds epoch_joules money_per_epoch other_seconds",
@@ -170,7 +170,7 @@ TABLES = {
         ),
         View(
             "changes",
-            f"From {LAB}, one change a recipe: seconds of an epoch on one GPU",
+            f"Recipes in turn, from {LAB}: seconds of an epoch on one GPU",
             "recipe",
             "epoch_seconds factor",
             lambda study, _: changes(study),
