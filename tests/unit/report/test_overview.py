@@ -134,7 +134,7 @@ def test_card_names_what_each_change_of_a_recipe_brings(flagship):
     steps = itertools.pairwise(ladder.drop_duplicates("recipe").itertuples())
     made = [f"{two.recipe} {one.epoch_seconds / two.epoch_seconds:#.2g}×" for one, two in steps]
     assert (
-        card.text.endswith(f"Each over the one before (1 machine): {', '.join(made)}.")
+        card.text.endswith(f"Each recipe over the one before (1 machine): {', '.join(made)}.")
         and len(made) == 6
     )
     less = flagship.provenance.query("recipe != 'captured' or batch_size != 128")

@@ -139,7 +139,7 @@ def _changed(study: StudyTables) -> Markup:
     rows = changes(study).query(f"batch_size == {REFERENCE_BATCH}").dropna(subset="factor")
     steps = ", ".join(f"{row.recipe} {fmt.significant(row.factor, 2)}×" for row in rows_of(rows))
     of = fmt.plural(rows["machines"].max(), "machine") if steps else ""
-    return fill(" Each over the one before ({}): {}.", of, steps) if steps else Markup("")
+    return fill(" Each recipe over the one before ({}): {}.", of, steps) if steps else Markup("")
 
 
 def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
@@ -199,7 +199,9 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     ends = list(dict.fromkeys([*found[:1], *found[-1:]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = "Standard deviation of a run. {} runs each reveal differences above {}."
+    words = (
+        "Standard deviation of a run. Two configurations of {} runs each show differences above {}."
+    )
     shown = " and ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
     if not found:
