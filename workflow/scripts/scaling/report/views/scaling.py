@@ -172,7 +172,7 @@ TABLES = {
             "changes",
             f"Recipes in turn, from {LAB}: seconds of an epoch on one GPU",
             "recipe",
-            "epoch_seconds factor",
+            "machine_seconds factor",
             lambda study, _: changes(study),
             across="batch_size",
             note=lambda rows: f"Of {plural(rows['machines'].max(), 'machine')} that ran all.",
