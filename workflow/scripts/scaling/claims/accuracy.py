@@ -86,7 +86,7 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         small = next(rows_of(rows[rows["reference"]]))
         seeds = min(row.test_accuracy_count for row in (large, small))
         text = f"Batch {large.global_batch_size} reaches {spread(large)} test accuracy, "
-        text += f"{spread(small)} with batch {small.batch_size} on one GPU"
+        text += f"batch {small.batch_size} on one GPU {spread(small)}"
         if seeds < learning.SEEDS:
             text += f" ({fmt.plural(seeds, 'seed')})"
         below, above = large.difference_high < 0, large.difference_low > 0

@@ -65,9 +65,11 @@ def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Mark
     for row in rows_of(how_many_gpus(study, cells).dropna(subset="break_even_min").tail(1)):
         words = "With an equal global batch {0} GPUs ({1}) finish first <a href=#gpus>{2}</a>."
         if row.epochs < row.break_even_min:
-            words = "One GPU ends a training to {3} first, {0} GPUs ({1}) <a href=#gpus>{2}</a>."
-        target = printed(row, "target_accuracy", fmt.percent)
-        found.append(fill(words, int(row.gpus), label(row), _pays(row), target))
+            words = "Once compiled, one" if row.run_cold_seconds > 0 else "One"
+            words += " GPU ends the {3} epochs to {4} first; {0} GPUs ({1}) would "
+            words += "<a href=#gpus>{2}</a>."
+        to = printed(row, "epochs"), printed(row, "target_accuracy", fmt.percent)
+        found.append(fill(words, int(row.gpus), label(row), _pays(row), *to))
     return fill("<b>{}</b>", Markup(" ").join(found)) if found else Markup("")
 
 
@@ -103,7 +105,6 @@ def _pays(row: Any) -> str:
     """
     apart = f" at the latest ({printed(row, 'break_even')} by machine)"
     apart *= bool(row.break_even_min < row.break_even_max)
-    apart += ", once compiled" * hasattr(row, "run_cold_seconds") * bool(row.run_cold_seconds > 0)
     return f"from {fmt.plural(row.break_even_max, 'epoch')} on{apart}"
 
 
@@ -199,9 +200,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     ends = list(dict.fromkeys([*found[:1], *found[-1:]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = (
-        "Standard deviation of a run. Two configurations of {} runs each show differences above {}."
-    )
+    words = "Standard deviation of a run. With {} runs of each, differences above {} can be shown."
     shown = " and ".join(fmt.percent(own.shows) for own in ends)
     text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
     if not found:

@@ -38,10 +38,10 @@ def ends(row: Any) -> str:
 
 
 def compiling(row: Any) -> str:
-    """Return `compiled: 95` (s), or `compiled` if all runs compiled code, or "" if no run did."""
+    """Return `compiling: 95` (s), or `compiling` if all runs compiled code, or "" if none did."""
     cold = row.startup_cold_seconds
     seconds = "" if cold == row.other_seconds else f": {significant(cold)}"
-    return "" if pd.isna(cold) else f"compiled{seconds}"
+    return "" if pd.isna(cold) else f"compiling{seconds}"
 
 
 def lengths(row: Any) -> str:

@@ -90,7 +90,7 @@ RULES = {
     "break_even_min": "“Pays from”: the shortest training that these GPUs finish before one GPU "
     "with the same global batch, start-up included (range over machines, as runs found more or "
     "less of their code compiled).",
-    "other_seconds": "Start-up is of runs that compiled no code, as far as recorded; “compiled”: "
+    "other_seconds": "Start-up is of runs that compiled no code, as far as recorded; “compiling”: "
     "of runs that compiled some.",
     "run_seconds": "In a training to an accuracy, start-up is the whole run minus its epochs; the "
     "whole run is of the same runs.",
