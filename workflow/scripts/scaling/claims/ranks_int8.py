@@ -85,8 +85,9 @@ def replicas(tables: StudyTables) -> Answer:
         text = "No: parameters differ between ranks."
     for row in rows_of(modes.query("buffers == 'broadcast' and variance_drift_max > 0")):
         ends = (row.variance_drift_max_min, row.variance_drift_max_max)
-        text += f" No for running variances, which differ by {span(pd.Series(ends))} at most in "
-        text += f"{fmt.plural(row.trainings, 'training')} with buffer broadcast."
+        text += f" No for running variances: in {fmt.plural(row.trainings, 'training')} with "
+        text += "buffer broadcast their largest difference between ranks was "
+        text += f"{span(pd.Series(ends))}."
     names = ", ".join(modes.loc[equal == equal.all(), "buffers"])
     runs, epochs = modes["trainings"].sum(), table["epochs"].iloc[0]
     fact = f"In {fmt.plural(runs, 'training')} of {fmt.plural(epochs, 'epoch')} on {_gpus(table)} "
