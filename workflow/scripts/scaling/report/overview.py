@@ -78,7 +78,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     best = fastest(cells)
     if best is None or on_cpu(study.provenance):
         return []
-    first = [*_from_the_lab(study, cells), *_throughput(best), *_more_gpus(cells)]
+    first = [*_from_the_lab(study, cells), *_throughput(best), *_more_gpus(cells, best.recipe)]
     return [*first, _how_sure(study, cells), *_to_do(study, cells, best)]
 
 
@@ -164,9 +164,13 @@ def _throughput(best: Any) -> Iterator[Card]:
         yield Card("rate", f"Throughput, {best.unit} per second", head, text)
 
 
-def _more_gpus(cells: pd.DataFrame) -> Iterator[Card]:
-    """Yield a card on the speedup of the most efficient recipe, for b near 128, if any."""
-    for _, rows in by_efficiency(cells)[:1]:
+def _more_gpus(cells: pd.DataFrame, fastest: str) -> Iterator[Card]:
+    """Yield a card on the speedup of recipe `fastest` for b near 128, if any recipe has one.
+
+    If it has none, the card is of the most efficient recipe.
+    """
+    own = cells[cells["recipe"] == fastest]
+    for _, rows in (by_efficiency(own) or by_efficiency(cells))[:1]:
         row = next(rows_of(nearest(rows)))
         text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]

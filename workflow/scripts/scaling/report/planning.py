@@ -94,7 +94,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         alone = next(rows_of(nearest(own[own["gpus"] == 1])), None)
         size = alone.batch_size if alone else 0
         same = own[(own["batch_size"] == size) & own["speedup"].notna()].sort_values("gpus")
-        if len(same) < 2 or same["speedup"].iloc[-1] <= 1:
+        if len(same) < 2:
             continue
         same = same.assign(**dict.fromkeys(STRONG, math.nan))
         split = own[(own["gpus"] > 1) & (own["gpus"] * own["batch_size"] == size)]
