@@ -170,8 +170,8 @@ def _faster(name: str, most: pd.DataFrame) -> Claim:
 
 
 PARTS = {
-    "utilization": "matrix products at peak",
-    "slower_share": "products below peak and other kernels",
+    "utilization": "matrix products at peak rate",
+    "slower_share": "kernels below peak rate",
     "computing_share": "computing kernels",
     "idle_besides_share": "GPU idle",
     "exposed_share": "exposed messages",

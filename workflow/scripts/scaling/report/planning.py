@@ -39,8 +39,6 @@ def trainings(study: StudyTables) -> pd.DataFrame:
         epoch_seconds=seconds,
         gpu_seconds=seconds * found["gpus"],
         epoch_joules=found["joules"] / found["epochs"],
-        other_seconds=found["run_seconds"] - found["training_seconds"],
-        startup_cold_seconds=found["run_cold_seconds"] - found["training_seconds"],
         job_seconds=found["run_seconds"],
     ).rename(columns=dict(zip(interval("speedup"), STRONG, strict=False)))
 

@@ -75,8 +75,8 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
         )
         if pd.notna(row.waiting_share):
             text += fill(
-                " In its trace, messages alone{} take {} of the epoch. A remainder of {} is"
-                " attributed to waits for ranks; the profiler slows the hosts.",
+                " Its trace shows messages{} without computing for {} of the epoch, and {} are"
+                " left: waits for other ranks, which the profiler lengthens.",
                 ", waits included," * bool(row.message_waits),
                 *(printed(row, name) for name in MESSAGES[:2]),
             )
@@ -92,8 +92,7 @@ RULES = {
     "less of their code compiled).",
     "other_seconds": "Start-up is of runs that compiled no code, as far as recorded; “compiling”: "
     "of runs that compiled some.",
-    "run_seconds": "In a training to an accuracy, start-up is the whole run minus its epochs; the "
-    "whole run is of the same runs.",
+    "run_seconds": "A whole run includes start-up and evaluation; it compiled no code.",
     "guess": "Extrapolated rows have twice the measured GPUs at the same efficiency and cost.",
 }
 """Notes of table `how-many-gpus` by the column that they explain."""
