@@ -65,8 +65,8 @@ def test_epoch_time_lies_at_its_batch_size_with_interval():
 
 def test_speedup_lies_at_its_batch_size_with_the_ideal():
     figure = scaling.draw_speedup(STUDY)
-    axes = panel(figure, "Speedup with data loading, 4 GPUs")
-    times = STUDY.timing.set_index(["gpus", "batch_size"])["epoch_seconds"]
+    axes = panel(figure, "Speedup of training time, 4 GPUs")
+    times = STUDY.timing.set_index(["gpus", "batch_size"])["training_seconds"]
     assert rounded(128, times[1, 128] / times[4, 128]) in {point[:2] for point in points(axes)}
     assert {4, 1} <= {line.get_ydata()[0] for line in axes.lines}
 

@@ -158,6 +158,16 @@ def on_several_gpus(table: pd.DataFrame) -> pd.DataFrame:
     return found if (found["gpus"] == table["gpus"].min()).any() else table
 
 
+def weak_scaling(table: pd.DataFrame) -> tuple[str, str]:
+    """Return the column of `table` with speedups at a fixed batch per GPU, and what is faster.
+
+    This is training if all rows have a training time, else a whole epoch.
+    """
+    if table["training_speedup"].notna().all():
+        return "training_speedup", "training time"
+    return "speedup", "epoch time"
+
+
 def most_gpus(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with the largest number of GPUs."""
     return table[table["gpus"] == table["gpus"].max()]

@@ -15,6 +15,7 @@ from scaling.claims.claim import (
     nearest,
     on_several_gpus,
     span,
+    weak_scaling,
 )
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
@@ -125,8 +126,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     found = by_efficiency(tables.speedup)
     if not found:
         return None
-    timed = all(rows["training_speedup"].notna().all() for _, rows in found)
-    kind, of = ("training_speedup", "training time") if timed else ("speedup", "epoch time")
+    kind, of = weak_scaling(pd.concat([rows for _, rows in found]))
     if tables.timing["unit"].replace("", None).notna().all():
         of = "throughput"
     weak = [f"{name} {span(rows[kind], fmt.times)}" for name, rows in found[:3]]
@@ -188,12 +188,12 @@ def parts(tables: StudyTables) -> Answer:
     known, texts = exchange(tables.communication).merge(shares, on=CELL_KEYS), list[str]()
     known = known.assign(share=known["exchange_seconds"] / known["training_seconds"])
     for name, rows in by_configuration(known.dropna(subset="share")).items():
-        median = rows[list(PARTS)].median()
-        most = str(median.idxmax())
-        of, over = (" of the training time", ", median over b") if not texts else ("", "")
+        one = nearest(rows).iloc[0]
+        most = str(one[list(PARTS)].astype(float).idxmax())
+        of = " of the training time" * (not texts)
         what = "communication takes" if rows["delay_seconds"].any() else "exposed messages take"
-        text = f"With {name} {what} {span(rows['share'])}{of}; the largest part of "
-        texts.append(f"{text}an epoch is {PARTS[most]} ({fmt.percent(median[most])}{over}).")
+        text = f"With {name} {what} {span(rows['share'])}{of}; at {batch(one)} the largest part of "
+        texts.append(f"{text}an epoch is {PARTS[most]} ({fmt.percent(one[most])}).")
     return Answer(" ".join(texts[:3]) or None)
 
 

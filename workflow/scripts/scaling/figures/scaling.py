@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from scaling.claims.claim import most_gpus, on_several_gpus
+from scaling.claims.claim import most_gpus, on_several_gpus, weak_scaling
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import margin
@@ -64,8 +64,9 @@ def draw_speedup(study: StudyTables) -> Figure | None:
     known = most_gpus(_known(study.speedup[study.speedup["gpus"] > 1], "speedup"))
     if known.empty or on_cpu(study.provenance):
         return None
-    most, of = known["gpus"].iloc[0], (PER_GPU, "batch_size", "speedup")
-    title = f"Speedup with data loading, {fmt.gpus(most)}"
+    column, what = weak_scaling(known)
+    most, of = known["gpus"].iloc[0], (PER_GPU, "batch_size", column)
+    title = f"Speedup of {what}, {fmt.gpus(most)}"
     figure, axes = style.panel(title, *of, _by_look(study, known), top=1.05 * most)
     style.guide(axes, most, "ideal")
     style.guide(axes, 1, "as 1 GPU")

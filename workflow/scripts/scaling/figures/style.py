@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
+from scaling.claims.claim import on_several_gpus
 from scaling.core import files
 from scaling.figures import PALETTE, configuration
 from scaling.tables.schema import StudyTables
@@ -66,9 +67,12 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 
 
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
-    """Return the look of each recipe and strategy of a study. Markers on one GPU are hollow."""
-    ran = pd.concat([study.timing, study.trained_to_accuracy])[["recipe", "strategy"]]
-    names = ran.drop_duplicates().itertuples(index=False, name=None)
+    """Return the look of each recipe and strategy of a study. Markers on one GPU are hollow.
+
+    Colours may repeat, but first among recipes that ran on one GPU only.
+    """
+    ran = pd.concat([on_several_gpus(study.timing), study.timing, study.trained_to_accuracy])
+    names = ran[["recipe", "strategy"]].drop_duplicates().itertuples(index=False, name=None)
     return {
         name: Look(configuration(*name), colour, marker, not name[1])
         for name, colour, marker in zip(names, cycle(PALETTE), cycle(MARKERS), strict=False)

@@ -78,7 +78,11 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     best = fastest(cells)
     if best is None or on_cpu(study.provenance):
         return []
-    first = [*_from_the_lab(study, cells), *_throughput(best), *_more_gpus(cells, best.recipe)]
+    first = [
+        *_from_the_lab(study, cells),
+        *_throughput(best),
+        *_more_gpus(study, cells, best.recipe),
+    ]
     return [*first, _how_sure(study, cells), *_to_do(study, cells, best)]
 
 
@@ -164,15 +168,21 @@ def _throughput(best: Any) -> Iterator[Card]:
         yield Card("rate", f"Throughput, {best.unit} per second", head, text)
 
 
-def _more_gpus(cells: pd.DataFrame, fastest: str) -> Iterator[Card]:
-    """Yield a card on the speedup of recipe `fastest` for b near 128, if any recipe has one.
+def _more_gpus(study: StudyTables, cells: pd.DataFrame, recipe: str) -> Iterator[Card]:
+    """Yield a card on the speedup of `recipe` for b near 128, if any recipe has one.
 
-    If it has none, the card is of the most efficient recipe.
+    If `recipe` has none, the card is of the most efficient recipe.
     """
-    own = cells[cells["recipe"] == fastest]
+    own = cells[cells["recipe"] == recipe]
     for _, rows in (by_efficiency(own) or by_efficiency(cells))[:1]:
         row = next(rows_of(nearest(rows)))
         text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
+        timed = study.communication.dropna(subset="delay_seconds")
+        for own in rows_of(
+            timed[(timed[CELL_KEYS] == [getattr(row, key) for key in CELL_KEYS]).all(axis=1)]
+        ):
+            share = fmt.percent(max(0, own.delay_seconds) / own.training_seconds)
+            text += fill(" Communication takes {} of the training time.", share)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)

@@ -33,8 +33,9 @@ def title(study: StudyTables, cells: pd.DataFrame) -> str:
     if not machine(runs) or schema.on_cpu(runs):
         return headline(study)
     counts, noun = fmt.whole_span(cells["gpus"]), "GPU" if cells["gpus"].max() == 1 else "GPUs"
-    device = re.sub(r"NVIDIA | \d+GB( HBM\w*)?", "", machine(runs).partition(" × ")[2])
-    return f"How fast does {what} train on {counts} {device} {noun}?"
+    device, on, nodes = machine(runs).partition(" × ")[2].partition(" on ")
+    device = re.sub(r"NVIDIA | \d+GB( HBM\w*)?", "", device)
+    return f"How fast does {what} train on {counts} {device} {noun}{on}{nodes}?"
 
 
 def recipes(study: StudyTables) -> list[tuple[str, str]]:
@@ -47,10 +48,12 @@ def recipes(study: StudyTables) -> list[tuple[str, str]]:
 
 
 def machine(runs: pd.DataFrame) -> str:
-    """Return number and name of the devices, `2 × NVIDIA H200`, or "" if they are unknown."""
+    """Return number and name of the devices, `2 × NVIDIA H200 on 2 nodes`; "" if unknown."""
     names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
     device = "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
-    return f"{runs['gpus'].max()} × {device}" if device else ""
+    nodes = 1 + max((str(name).count("+") for name in runs["machine"]), default=0)
+    on = f" on {nodes} nodes" * (nodes > 1)
+    return f"{runs['gpus'].max()} × {device}{on}" if device else ""
 
 
 def unfit(findings: pd.DataFrame) -> str:

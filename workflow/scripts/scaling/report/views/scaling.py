@@ -75,8 +75,9 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
         )
         if pd.notna(row.waiting_share):
             text += fill(
-                " Its trace shows messages{} without computing for {} of the epoch, and {} are"
-                " left: waits for other ranks, which the profiler lengthens.",
+                " Its trace shows messages{} without computing for {} of the epoch (some while"
+                " the GPU would idle anyway). {} are left: waits for ranks, which the profiler"
+                " lengthens.",
                 ", waits included," * bool(row.message_waits),
                 *(printed(row, name) for name in MESSAGES[:2]),
             )
@@ -150,7 +151,7 @@ TABLES = {
     "gpus": [
         View(
             "how-many-gpus",
-            "Seconds, GPU-seconds and kJ of one epoch; whole runs of trainings to an accuracy",
+            "Seconds, GPU-seconds and kJ of one epoch",
             CELL,
             "epoch_seconds speedup fixed_global_batch_speedup reached job_seconds break_even"
             " gpu_seconds epoch_joules money_per_epoch other_seconds",
