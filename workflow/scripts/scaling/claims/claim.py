@@ -158,14 +158,16 @@ def on_several_gpus(table: pd.DataFrame) -> pd.DataFrame:
     return found if (found["gpus"] == table["gpus"].min()).any() else table
 
 
-def weak_scaling(table: pd.DataFrame) -> tuple[str, str]:
-    """Return the column of `table` with speedups at a fixed batch per GPU, and what is faster.
+def weak_scaling(rows: pd.DataFrame, timing: pd.DataFrame) -> tuple[str, str]:
+    """Return the column of `rows` with speedups at a fixed batch per GPU, and of what they are.
 
-    This is training if all rows have a training time, else a whole epoch.
+    `rows` are of speedup.csv. They are of training time if all have such a speedup, else of
+    epochs: of throughput if all runs in `timing` are of commands that print samples.
     """
-    if table["training_speedup"].notna().all():
+    if rows["training_speedup"].notna().all():
         return "training_speedup", "training time"
-    return "speedup", "epoch time"
+    rated = timing["unit"].replace("", None).notna().all()
+    return "speedup", "throughput" if rated else "epoch time"
 
 
 def most_gpus(table: pd.DataFrame) -> pd.DataFrame:

@@ -126,9 +126,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     found = by_efficiency(tables.speedup)
     if not found:
         return None
-    kind, of = weak_scaling(pd.concat([rows for _, rows in found]))
-    if tables.timing["unit"].replace("", None).notna().all():
-        of = "throughput"
+    kind, of = weak_scaling(pd.concat([rows for _, rows in found]), tables.timing)
     weak = [f"{name} {span(rows[kind], fmt.times)}" for name, rows in found[:3]]
     why = (f"{one} (one process launches for all GPUs)" if "/dp " in one else one for one in weak)
     strong = [
@@ -186,14 +184,14 @@ def parts(tables: StudyTables) -> Answer:
     """Return the answer to Q3.1: share of communication, and the largest part of an epoch."""
     shares = tables.utilization[[*CELL_KEYS, *PARTS]].dropna(subset="waiting_share")
     known, texts = exchange(tables.communication).merge(shares, on=CELL_KEYS), list[str]()
-    known = known.assign(share=known["exchange_seconds"] / known["training_seconds"])
     for name, rows in by_configuration(known.dropna(subset="share")).items():
-        one = nearest(rows).iloc[0]
+        one = nearest(most_gpus(rows)).iloc[0]
         most = str(one[list(PARTS)].astype(float).idxmax())
         of = " of the training time" * (not texts)
         what = "communication takes" if rows["delay_seconds"].any() else "exposed messages take"
-        text = f"With {name} {what} {span(rows['share'])}{of}; at {batch(one)} the largest part of "
-        texts.append(f"{text}an epoch is {PARTS[most]} ({fmt.percent(one[most])}).")
+        at = f"at {one['gpus']} × {one['batch_size']} the largest part of an epoch is {PARTS[most]}"
+        text = f"With {name} {what} {span(rows['share'])}{of}; {at} ({fmt.percent(one[most])})."
+        texts.append(text)
     return Answer(" ".join(texts[:3]) or None)
 
 

@@ -64,7 +64,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
     known = most_gpus(_known(study.speedup[study.speedup["gpus"] > 1], "speedup"))
     if known.empty or on_cpu(study.provenance):
         return None
-    column, what = weak_scaling(known)
+    column, what = weak_scaling(known, study.timing)
     most, of = known["gpus"].iloc[0], (PER_GPU, "batch_size", column)
     title = f"Speedup of {what}, {fmt.gpus(most)}"
     figure, axes = style.panel(title, *of, _by_look(study, known), top=1.05 * most)

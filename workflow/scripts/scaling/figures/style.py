@@ -69,7 +69,7 @@ def save(draw: Callable[[StudyTables], Figure | None], study: StudyTables, path:
 def looks(study: StudyTables) -> dict[tuple[str, str], Look]:
     """Return the look of each recipe and strategy of a study. Markers on one GPU are hollow.
 
-    Colours may repeat, but first among recipes that ran on one GPU only.
+    Recipes that ran on several GPUs have the first colours, since colours may repeat.
     """
     ran = pd.concat([on_several_gpus(study.timing), study.timing, study.trained_to_accuracy])
     names = ran[["recipe", "strategy"]].drop_duplicates().itertuples(index=False, name=None)

@@ -13,6 +13,7 @@ from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
 from scaling.report.planning import LAB, changes, from_the_lab, how_many_gpus, recommended
 from scaling.report.table import Figure, cell_id, fill, of_cell, printed
+from scaling.tables.epoch_parts import exchange
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
@@ -173,16 +174,14 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame, recipe: str) -> Iterator
 
     If `recipe` has none, the card is of the most efficient recipe.
     """
-    own = cells[cells["recipe"] == recipe]
-    for _, rows in (by_efficiency(own) or by_efficiency(cells))[:1]:
+    preferred = by_efficiency(cells[cells["recipe"] == recipe])
+    for _, rows in (preferred or by_efficiency(cells))[:1]:
         row = next(rows_of(nearest(rows)))
         text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
-        timed = study.communication.dropna(subset="delay_seconds")
-        for own in rows_of(
-            timed[(timed[CELL_KEYS] == [getattr(row, key) for key in CELL_KEYS]).all(axis=1)]
-        ):
-            share = fmt.percent(max(0, own.delay_seconds) / own.training_seconds)
-            text += fill(" Communication takes {} of the training time.", share)
+        timed = exchange(study.communication).dropna(subset="delay_seconds")
+        same = (timed[CELL_KEYS] == [getattr(row, key) for key in CELL_KEYS]).all(axis=1)
+        for share in timed[same]["share"].clip(lower=0):
+            text += fill(" Communication takes {} of the training time.", fmt.percent(share))
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)

@@ -81,9 +81,9 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return rows that compare several GPUs with one GPU, then the rows of `trainings`.
 
     Each recipe and strategy is compared at its batch size nearest to 128 on one GPU. Rows with this
-    batch size per GPU show weak scaling. Rows with this global batch show strong scaling. If more
-    GPUs are faster for the last recipe, an extrapolated row (`guess`) has twice the most GPUs, at
-    the same efficiency and cost.
+    batch size per GPU show weak scaling. Rows with this global batch show strong scaling. For the
+    last recipe that more GPUs make faster, an extrapolated row (`guess`) has twice the most GPUs,
+    at the same efficiency and cost.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)
@@ -97,10 +97,10 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         same = same.assign(**dict.fromkeys(STRONG, math.nan))
         split = own[(own["gpus"] > 1) & (own["gpus"] * own["batch_size"] == size)]
         known = ["other_seconds", "speedup_low", "epoch_seconds_low"]
-        double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
-        double[["gpus", "speedup"]] *= 2
-        double["epoch_seconds"] /= 2
-        double = double[double["verdict"] == "faster"]
+        twice = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
+        twice[["gpus", "speedup"]] *= 2
+        twice["epoch_seconds"] /= 2
+        double = twice if (twice["verdict"] == "faster").all() else double
         found += [same, split]
     # Strategies of a recipe share its row on one GPU.
     found = [pd.concat(found).drop_duplicates(CELL_KEYS), double]

@@ -51,7 +51,8 @@ def machine(runs: pd.DataFrame) -> str:
     """Return number and name of the devices, `2 × NVIDIA H200 on 2 nodes`; "" if unknown."""
     names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
     device = "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
-    nodes = 1 + max((str(name).count("+") for name in runs["machine"]), default=0)
+    joined = runs.loc[runs["gpus"] > 1, "machine"]
+    nodes = 1 + max((str(name).count("+") for name in joined), default=0)
     on = f" on {nodes} nodes" * (nodes > 1)
     return f"{runs['gpus'].max()} × {device}{on}" if device else ""
 

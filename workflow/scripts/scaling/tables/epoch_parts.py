@@ -40,10 +40,14 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def exchange(table: pd.DataFrame) -> pd.DataFrame:
-    """Return communication.csv with `exchange_seconds`: `delay_seconds`, else `exposed_seconds`."""
+    """Return communication.csv with `exchange_seconds`: `delay_seconds`, else `exposed_seconds`.
+
+    `share` is its fraction of the training time.
+    """
     names = interval("exchange_seconds")
     delay, exposed = (table[interval(name)].set_axis(names, axis=1) for name in EXCHANGE[:2])
-    return table.join(delay.where(table["delay_seconds"].notna(), exposed))
+    table = table.join(delay.where(table["delay_seconds"].notna(), exposed))
+    return table.assign(share=table["exchange_seconds"] / table["training_seconds"])
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
@@ -143,7 +147,8 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     messages without compute; (4) `slower_share`, compute kernels minus utilization; (5)
     `idle_besides_share`, `idle_share` minus `loading_share`; (6) the remainder. It is called
     `waiting_share` (messages wait for other ranks), or `unknown_share` without a trace. Without a
-    peak rate, `computing_share`, all compute kernels, stands for (1) and (4).
+    peak rate, `computing_share`, all compute kernels, stands for (1) and (4). If a traced step
+    lasted longer than timed ones, its messages and compute kernels are scaled to fit the epoch.
     """
     table, messages = tables.timing, tables.communication[[*CELL_KEYS, "exposed_seconds"]]
     for own in (tables.costs, messages, _limits(tables)):
@@ -162,10 +167,13 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     loads = table["engine"].isin([name for name in options if "loader_workers" in options[name]])
     wait = wait.where(loads, wait.clip(upper=table["loader_seconds"]))
     loading, exposed = wait / epoch, table["exposed_seconds"] / epoch
-    left = 1 - loading.fillna(0) - exposed.fillna(0)
-    computing = (table["step_compute_seconds"] * of_a_step).clip(upper=left)
+    computing, left = table["step_compute_seconds"] * of_a_step, 1 - loading.fillna(0)
+    fits = (left / (exposed.fillna(0) + computing)).clip(upper=1).fillna(1)
+    exposed, computing = exposed * fits, computing * fits
+    left -= exposed.fillna(0)
     slower, kernels = (computing - used).clip(lower=0), computing.where(used.isna())
     left = (left - used.fillna(0) - slower.fillna(kernels).fillna(0)).clip(lower=0)
+    left = left.mask(fits < 1, 0.0)
     besides = (idle - loading.fillna(0)).clip(lower=0, upper=left)
     left -= besides.fillna(0)
     one = table["gpus"] == 1

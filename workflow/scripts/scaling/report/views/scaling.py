@@ -16,6 +16,8 @@ from scaling.tables.epoch_parts import exchange
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 MESSAGES = ["exposed_share", "waiting_share", "message_waits"]
+LEAST_WAIT = 0.005
+"""Smallest share of an epoch that is printed as waits for ranks."""
 WAITS = "Exposed messages include waits."
 CELL = "configuration gpus batch_size"
 ON = "configuration_on"
@@ -75,11 +77,15 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
         )
         if pd.notna(row.waiting_share):
             text += fill(
-                " Its trace shows messages{} without computing for {} of the epoch (some while"
-                " the GPU would idle anyway). {} are left: waits for ranks, which the profiler"
-                " lengthens.",
+                " Its trace shows messages{} without computing for {} of the epoch, some while"
+                " the GPU would idle anyway.",
                 ", waits included," * bool(row.message_waits),
-                *(printed(row, name) for name in MESSAGES[:2]),
+                printed(row, "exposed_share"),
+            )
+        if row.waiting_share >= LEAST_WAIT:
+            text += fill(
+                " The remaining {} count as waits for ranks, which the profiler lengthens.",
+                printed(row, "waiting_share"),
             )
         return text
     return ""
@@ -93,7 +99,8 @@ RULES = {
     "less of their code compiled).",
     "other_seconds": "Start-up is of runs that compiled no code, as far as recorded; “compiling”: "
     "of runs that compiled some.",
-    "run_seconds": "A whole run includes start-up and evaluation; it compiled no code.",
+    "run_seconds": "A whole run includes start-up and evaluation. It compiled no code, as far as "
+    "recorded.",
     "guess": "Extrapolated rows have twice the measured GPUs at the same efficiency and cost.",
 }
 """Notes of table `how-many-gpus` by the column that they explain."""
