@@ -9,6 +9,7 @@ from scaling.claims.claim import label, measured, on_several_gpus
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, percent, plural, significant, words
+from scaling.registry.strategy import DP
 from scaling.report.planning import LAB, changes, how_many_gpus
 from scaling.report.quantities import define, whole
 from scaling.report.table import Column, View, fill, printed
@@ -121,6 +122,8 @@ def rate(cells: pd.DataFrame) -> Markup | str:
         names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
         terms = (printed(row, name) for name in names)
         text = fill("{} · {} steps / {} s = {} GB/s, {}.", sent, *terms, label(row))
+        if (cells["strategy"] == DP.name).any():
+            text += fill(" {} also sends weights.", DP.name)
         if pd.notna(row.utilization):
             text += " Share: of the bandwidth of the same messages sent alone."
         if row.utilization > 1:
