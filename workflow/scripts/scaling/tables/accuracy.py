@@ -61,11 +61,12 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(tables: StudyTables) -> pd.DataFrame:
     """Return loss and accuracy of each configuration, and `difference` from its recipe's reference.
 
-    Values are means over seeds, with 95 % intervals. Training metrics are of epoch 5 (or the last
-    epoch, if fewer). `difference` is test accuracy minus test accuracy of the reference. The
-    reference has 1 GPU and batch size 128 (with techniques: their reference batch), else the least
-    batch size. With fewer than 3 seeds, the interval of `difference` uses the standard deviation
-    pooled over all configurations.
+    Values are means over seeds, with 95 % intervals; `test_accuracy_min` and `test_accuracy_max`
+    are of all runs, repeats included. Training metrics are of epoch 5 (or the last epoch, if
+    fewer). `difference` is test accuracy minus test accuracy of the reference. The reference has 1
+    GPU and batch size 128 (with techniques: their reference batch), else the least batch size. With
+    fewer than 3 seeds, the interval of `difference` uses the standard deviation pooled over all
+    configurations.
     """
     # A seed's repeats start alike, and may even end alike: they count as one training.
     of_seeds = tables.accuracy.groupby([*CELL_KEYS, "seed", "epoch"], dropna=False)
@@ -76,6 +77,8 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
     figures = cells[LEARNING].agg(["mean", "min", "max", "count", "std"])
     figures.columns = figures.columns.map("_".join).str.removesuffix("_mean")
     figures["epoch"] = cells["last"].first()
+    runs = tables.accuracy.groupby(CELL_KEYS)["test_accuracy"]
+    figures["test_accuracy_min"], figures["test_accuracy_max"] = runs.min(), runs.max()
     table = tables.timing[[*CELL_KEYS, "status"]].merge(figures, how="left", on=CELL_KEYS)
     table = table.fillna({"test_accuracy_count": 0})
     table["global_batch_size"] = table["gpus"] * table["batch_size"]
