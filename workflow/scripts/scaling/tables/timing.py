@@ -133,8 +133,8 @@ def _counted(records: list[RunRecord], runs: int) -> dict[str, Any]:
     / epoch time; `timing` multiplies it by the epoch time.
     """
     messages = [record["message"] for record in records if record["message"]]
-    if missing := runs - len(records):
-        messages.append(f"{missing} of {runs} runs have no record")
+    if len(records) < runs:
+        messages.append(f"{len(records)} of {runs} runs recorded")
     statuses = [record["status"] for record in records] or ["missing"]
     row = {"status": min(statuses, key=WORST_FIRST.index)}
     row["message"] = "; ".join(dict.fromkeys(messages))
