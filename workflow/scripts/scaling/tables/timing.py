@@ -134,7 +134,7 @@ def _counted(records: list[RunRecord], runs: int) -> dict[str, Any]:
     """
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < runs:
-        messages.append(f"{len(records)} of {runs} runs recorded")
+        messages.append(f"{len(records)} of {runs} runs")
     statuses = [record["status"] for record in records] or ["missing"]
     row = {"status": min(statuses, key=WORST_FIRST.index)}
     row["message"] = "; ".join(dict.fromkeys(messages))
