@@ -184,14 +184,14 @@ def parts(tables: StudyTables) -> Answer:
     """Return the answer to Q3.1: share of communication, and the largest part of an epoch."""
     shares = tables.utilization[[*CELL_KEYS, *PARTS]].dropna(subset="waiting_share")
     known, texts = exchange(tables.communication).merge(shares, on=CELL_KEYS), list[str]()
-    for name, rows in by_configuration(known.dropna(subset="share")).items():
+    for name, rows in by_configuration(known.dropna(subset="exchange_share")).items():
         one = nearest(most_gpus(rows)).iloc[0]
         most = str(one[list(PARTS)].astype(float).idxmax())
         of = " of the training time" * (not texts)
         what = "communication takes" if rows["delay_seconds"].any() else "exposed messages take"
-        at = f"at {one['gpus']} × {one['batch_size']} the largest part of an epoch is {PARTS[most]}"
-        text = f"With {name} {what} {span(rows['share'])}{of}; {at} ({fmt.percent(one[most])})."
-        texts.append(text)
+        text = f"With {name} {what} {span(rows['exchange_share'])}{of}; "
+        text += f"at {one['gpus']} × {one['batch_size']} the largest part of an epoch is "
+        texts.append(f"{text}{PARTS[most]} ({fmt.percent(one[most])}).")
     return Answer(" ".join(texts[:3]) or None)
 
 

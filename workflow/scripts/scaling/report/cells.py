@@ -16,6 +16,7 @@ from scaling.core.grid import CELL_KEYS, TRACE, Cell
 from scaling.report.table import cell_id, named
 from scaling.tables import accuracy
 from scaling.tables.accuracy import AS_WELL
+from scaling.tables.epoch_parts import exchange
 from scaling.tables.schema import StudyTables, rows_of
 from scaling.tables.work import IMPORTS_SECONDS
 
@@ -38,7 +39,8 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
     """
     found = tables.timing
     parts = [tables.utilization, tables.speedup, tables.costs, tables.provenance]
-    for part in [accuracy.compare_batches(tables), *parts]:
+    sent = exchange(tables.communication)[[*CELL_KEYS, "delay_seconds", "exchange_share"]]
+    for part in [accuracy.compare_batches(tables), *parts, sent]:
         new = part.columns.difference(found.columns)
         found = found.merge(part.drop_duplicates(CELL_KEYS)[[*CELL_KEYS, *new]], "left", CELL_KEYS)
     started = found["startup_seconds"].fillna(found["startup_cold_seconds"])

@@ -13,7 +13,6 @@ from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
 from scaling.report.planning import LAB, changes, from_the_lab, how_many_gpus, recommended
 from scaling.report.table import Figure, cell_id, fill, of_cell, printed
-from scaling.tables.epoch_parts import exchange
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
@@ -82,7 +81,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
     first = [
         *_from_the_lab(study, cells),
         *_throughput(best),
-        *_more_gpus(study, cells, best.recipe),
+        *_more_gpus(cells, best.recipe),
     ]
     return [*first, _how_sure(study, cells), *_to_do(study, cells, best)]
 
@@ -169,7 +168,7 @@ def _throughput(best: Any) -> Iterator[Card]:
         yield Card("rate", f"Throughput, {best.unit} per second", head, text)
 
 
-def _more_gpus(study: StudyTables, cells: pd.DataFrame, recipe: str) -> Iterator[Card]:
+def _more_gpus(cells: pd.DataFrame, recipe: str) -> Iterator[Card]:
     """Yield a card on the speedup of `recipe` for b near 128, if any recipe has one.
 
     If `recipe` has none, the card is of the most efficient recipe.
@@ -178,10 +177,9 @@ def _more_gpus(study: StudyTables, cells: pd.DataFrame, recipe: str) -> Iterator
     for _, rows in (preferred or by_efficiency(cells))[:1]:
         row = next(rows_of(nearest(rows)))
         text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
-        timed = exchange(study.communication).dropna(subset="delay_seconds")
-        same = (timed[CELL_KEYS] == [getattr(row, key) for key in CELL_KEYS]).all(axis=1)
-        for share in timed[same]["share"].clip(lower=0):
-            text += fill(" Communication takes {} of the training time.", fmt.percent(share))
+        if pd.notna(row.delay_seconds):
+            share = fmt.percent(max(0, row.exchange_share))
+            text += fill(" Communication takes {} of the training time.", share)
         pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
         pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)

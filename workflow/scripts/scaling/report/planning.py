@@ -97,10 +97,10 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         same = same.assign(**dict.fromkeys(STRONG, math.nan))
         split = own[(own["gpus"] > 1) & (own["gpus"] * own["batch_size"] == size)]
         known = ["other_seconds", "speedup_low", "epoch_seconds_low"]
-        twice = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
-        twice[["gpus", "speedup"]] *= 2
-        twice["epoch_seconds"] /= 2
-        double = twice if (twice["verdict"] == "faster").all() else double
+        if same["verdict"].iloc[-1] == "faster":
+            double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
+            double[["gpus", "speedup"]] *= 2
+            double["epoch_seconds"] /= 2
         found += [same, split]
     # Strategies of a recipe share its row on one GPU.
     found = [pd.concat(found).drop_duplicates(CELL_KEYS), double]

@@ -12,6 +12,7 @@ from scaling.registry.engine import measuring_code
 from scaling.registry.entries import model_title
 from scaling.report.cells import by_status
 from scaling.tables import schema
+from scaling.tables.noise import most_nodes
 from scaling.tables.schema import StudyTables
 
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
@@ -33,9 +34,8 @@ def title(study: StudyTables, cells: pd.DataFrame) -> str:
     if not machine(runs) or schema.on_cpu(runs):
         return headline(study)
     counts, noun = fmt.whole_span(cells["gpus"]), "GPU" if cells["gpus"].max() == 1 else "GPUs"
-    device, on, nodes = machine(runs).partition(" × ")[2].partition(" on ")
-    device = re.sub(r"NVIDIA | \d+GB( HBM\w*)?", "", device)
-    return f"How fast does {what} train on {counts} {device} {noun}{on}{nodes}?"
+    device = re.sub(r"NVIDIA | \d+GB( HBM\w*)?", "", _devices(runs))
+    return f"How fast does {what} train on {counts} {device} {noun}{_nodes(runs)}?"
 
 
 def recipes(study: StudyTables) -> list[tuple[str, str]]:
@@ -49,12 +49,18 @@ def recipes(study: StudyTables) -> list[tuple[str, str]]:
 
 def machine(runs: pd.DataFrame) -> str:
     """Return number and name of the devices, `2 × NVIDIA H200 on 2 nodes`; "" if unknown."""
+    devices = _devices(runs)
+    return f"{runs['gpus'].max()} × {devices}{_nodes(runs)}" if devices else ""
+
+
+def _devices(runs: pd.DataFrame) -> str:
     names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
-    device = "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
-    joined = runs.loc[runs["gpus"] > 1, "machine"]
-    nodes = 1 + max((str(name).count("+") for name in joined), default=0)
-    on = f" on {nodes} nodes" * (nodes > 1)
-    return f"{runs['gpus'].max()} × {device}{on}" if device else ""
+    return "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
+
+
+def _nodes(runs: pd.DataFrame) -> str:
+    nodes = most_nodes(runs.loc[runs["gpus"] > 1, "machine"].astype(str))
+    return f" on {nodes} nodes" * (nodes > 1)
 
 
 def unfit(findings: pd.DataFrame) -> str:

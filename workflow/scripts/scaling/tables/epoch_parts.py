@@ -42,12 +42,12 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 def exchange(table: pd.DataFrame) -> pd.DataFrame:
     """Return communication.csv with `exchange_seconds`: `delay_seconds`, else `exposed_seconds`.
 
-    `share` is its fraction of the training time.
+    `exchange_share` is its fraction of the training time.
     """
     names = interval("exchange_seconds")
     delay, exposed = (table[interval(name)].set_axis(names, axis=1) for name in EXCHANGE[:2])
     table = table.join(delay.where(table["delay_seconds"].notna(), exposed))
-    return table.assign(share=table["exchange_seconds"] / table["training_seconds"])
+    return table.assign(exchange_share=table["exchange_seconds"] / table["training_seconds"])
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:

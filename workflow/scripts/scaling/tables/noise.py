@@ -9,7 +9,7 @@ mean effect of all machines. A machine's weight is its number of runs on the few
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -187,6 +187,11 @@ def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
     return stdtrit(freedom, (1 + confidence) / 2)
 
 
+def most_nodes(machines: Iterable[str]) -> int:
+    """Return the largest number of nodes of one of `machines`, 0 if there are none."""
+    return max((name.count("+") + 1 for name in machines), default=0)
+
+
 def scope(runs: int, machines: Set[str], unknown: bool) -> str:
     """Return the basis of a ratio as text: `3 machines`, or for one machine `5 runs, 1 machine`.
 
@@ -195,7 +200,7 @@ def scope(runs: int, machines: Set[str], unknown: bool) -> str:
     """
     if len(machines) > 1 and not unknown:
         return fmt.plural(len(machines), "machine")
-    nodes = max((name.count("+") + 1 for name in machines), default=0)
+    nodes = most_nodes(machines)
     on = [fmt.plural(nodes, "node")] * (nodes > 1)
     if not unknown:
         on = on or ["1 machine" if machines else "by way of other machines"]
