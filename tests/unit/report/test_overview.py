@@ -71,18 +71,6 @@ def test_break_even_is_one_range_over_machines_everywhere(untrained):
     assert not rows.duplicated(CELL_KEYS).any()
 
 
-@pytest.mark.parametrize(("name", "unsettled"), [("h200x4", 2), ("h200x2-models", 7)])
-def test_studies_of_one_run_name_what_is_not_settled(name, unsettled):
-    """Nor has a length from which GPUs pay: it is not recorded whether their runs compiled."""
-    study = stored.study(name)
-    cells = of_page.of_study(study)
-    cards = overview.cards(study, cells)
-    (sure,) = [card for card in cards if card.kind == "sure"]
-    assert sure.headline == "epoch times: one run each"
-    assert sure.text.endswith(f"{unsettled} configurations not settled.")
-    assert "epochs on" not in overview.headline(study, cells, cards)
-
-
 def test_nothing_is_recommended_without_accuracy_or_gpus():
     """Study h200x4 has one seed, one infeasible run and missing records."""
     study = stored.study("h200x4")

@@ -3,7 +3,6 @@
 import pytest
 
 from examples.stored import folder_of, study
-from scaling.claims.accuracy import answer as accuracy
 from scaling.report import cells, where
 from scaling.report.table import tables
 from scaling.report.views import PARTS
@@ -38,15 +37,6 @@ def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
     milliseconds, reached = 1e3 * rows.loc["products", "seconds"], rows.loc["products", "reached"]
     assert float(shown.text) == pytest.approx(milliseconds, rel=0.005)
     assert shown.detail == f"{100 * reached:.0f} %"
-
-
-def test_four_gpus_flag_superlinear_and_show_the_answer():
-    study, rows = FOUR, cells.of_study(FOUR)
-    speedups, batches = tables([PARTS["Q2"][1], PARTS["Q4"][0]], study, rows)
-    flags = {cell.more[0].text: cell.more[0].flags for cell in speedups.rows[-1] if cell.more}
-    assert flags["4.11×"] == ("superlinear",) and flags["3.91×"] == ()
-    largest = [cell.text for cell in batches.rows[-1]]
-    assert largest[:3] == ["tuned/ddp", "4", "8192"] and "reaches 10.8 %" in accuracy(study).text
 
 
 def test_timeline_is_one_step_of_every_gpu():
