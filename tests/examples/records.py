@@ -122,12 +122,6 @@ def synchronization() -> dict[str, Any]:
     return files.read_json(FLAGSHIP.with_name("h200x4") / "experiments/gpus~4/synchronization.json")
 
 
-def step_message(phase: str, kind: str, size: int) -> dict[str, Any]:
-    """Return a message of the third step, when DDP's buckets are final."""
-    shared = {"step": 3, "phase": phase, "kind": kind, "dtype": "float32"}
-    return {**shared, "elements": size // 4, "bytes": size}
-
-
 def derived(runs: Sequence[Run] = (), **rows: Any) -> StudyTables:
     """Return tables with these rows, and tables derived from them and from records of `runs`."""
     found = {name: schema.frame(name, own) for name, own in rows.items()}

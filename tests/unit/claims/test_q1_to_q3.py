@@ -10,17 +10,9 @@ from scaling.tables.schema import StudyTables
 ALONE = {32: 9.8, 128: 4.0, 512: 3.0}
 
 
-def alone(smallest, runs=3):
-    """Return a study of three batch sizes on one GPU, with run times ± 2 %."""
-    times = [(32, smallest), (128, 3.5), (512, 1.5)]
-    return study(*(timing_row(1, b, own, spread=own / 50, runs=runs) for b, own in times))
-
-
-def together(*seconds):
-    """Return a study on one and two GPUs, with run times ± 2 %."""
-    two = dict(zip(ALONE, seconds, strict=True))
-    times = [(gpus, *own) for gpus, found in ((1, ALONE), (2, two)) for own in found.items()]
-    return study(*(timing_row(gpus, b, own, spread=own / 50) for gpus, b, own in times))
+def rows(times, gpus=1, **more):
+    """Return a row for each batch size in `times`, with run times ± 2 %."""
+    return [timing_row(gpus, b, own, spread=own / 50, **more) for b, own in times.items()]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +21,8 @@ def together(*seconds):
     [(9.0, 3, "supported"), (1.0, 3, "refuted"), (3.55, 3, "in part"), (9.0, 1, "unclear")],
 )
 def test_larger_batches_are_judged_by_their_intervals(smallest, runs, verdict):
-    claim = claims(scaling.batches, alone(smallest, runs))["Q1-faster-plain"]
+    made = study(*rows({32: smallest, 128: 3.5, 512: 1.5}, runs=runs))
+    claim = claims(scaling.batches, made)["Q1-faster-plain"]
     assert claim.verdict == verdict
     tells = claim.sentence.endswith("; needs more runs.")
     assert tells == (verdict in ("in part", "unclear"))
@@ -37,7 +30,7 @@ def test_larger_batches_are_judged_by_their_intervals(smallest, runs, verdict):
 
 def model(times):
     """Return the answer to Q1 for these training times (s)."""
-    made = study(*(timing_row(1, b, own) for b, own in times.items()))
+    made = study(*rows(times))
     used = made["timing"].assign(loading_share=[0.1, 0.5, 0.8], idle_besides_share=[0.4, 0.0, 0.0])
     return scaling.batches(StudyTables("example", made | {"utilization": used}))
 
@@ -79,9 +72,7 @@ def test_communication_is_a_share_of_training_or_named():
     ],
 )
 def test_batches_are_ranked_only_beyond_noise(second, runs, words):
-    times = [(128, 10), (512, second)]
-    rows = (timing_row(1, b, s, spread=s / 50, runs=runs, unit="") for b, s in times)
-    tables = study(*rows)
+    tables = study(*rows({128: 10, 512: second}, runs=runs, unit=""))
     answer = scaling.batches(StudyTables("example", tables))
     assert words in answer.text.replace("\xa0", " ")
     ran = tables["provenance"]
@@ -99,6 +90,7 @@ def test_batches_are_ranked_only_beyond_noise(second, runs, words):
     ],
 )
 def test_scaling_is_judged_by_the_ranges_of_speedups(seconds, verdict, cells):
-    claim = claims(scaling.speedups, together(*seconds))["Q2-faster-plain-ddp"]
+    made = study(*rows(ALONE), *rows(dict(zip(ALONE, seconds, strict=True)), gpus=2))
+    claim = claims(scaling.speedups, made)["Q2-faster-plain-ddp"]
     assert claim.verdict == verdict and claim.configuration.endswith("2 GPUs")
     assert cells in claim.sentence.replace("\u00a0", " ")
