@@ -66,20 +66,20 @@ def test_process_names_its_gpu_in_any_cuda_order(machine, monkeypatch):
     assert (found["device_names"], found["device_ids"]) == (["V100"], ["GPU-cccc"])
 
 
+def start(host, letter):
+    """Return the first report of a rank."""
+    about = {"host": host, "machine": letter, "slurm_gpus": [], "cuda": "13", "nccl": "2.28"}
+    return about | {"device_names": ["H100"], "device_ids": [f"GPU-{letter}"]}
+
+
 def test_measurement_names_only_its_gpus(machine):
-    start = {"host": "n1", "machine": "a", "slurm_gpus": [], "cuda": "13", "nccl": "2.28"}
     surroundings = {"device": "cuda", "device_names": ["A40", "A40", "V100"]}
-    found = environment.completed(surroundings, ["0", "MIG-dddd"], [start])
+    found = environment.completed(surroundings, ["0", "MIG-dddd"], [start("n1", "a")])
     # One that the driver does not know keeps its entry.
     assert (found["device_names"], found["device_ids"]) == (["A40"], ["GPU-aaaa", "MIG-dddd"])
 
 
 def test_gpus_of_all_nodes_are_known():
-    def start(host, letter):
-        gpu = {"device_names": ["H100"], "device_ids": [f"GPU-{letter}"]}
-        about = {"host": host, "machine": letter, "slurm_gpus": [], "cuda": "13", "nccl": "2"}
-        return about | gpu
-
     seen = environment.completed({}, ["0"], [start("n2", "b"), start("n1", "a")])
     assert (seen["device_names"], seen["device_ids"]) == (["H100"] * 2, ["GPU-b", "GPU-a"])
     assert seen["machine"] == "a+b"
