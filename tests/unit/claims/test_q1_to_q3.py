@@ -28,13 +28,6 @@ def test_larger_batches_are_judged_by_their_intervals(smallest, runs, verdict):
     assert tells == (verdict in ("in part", "unclear"))
 
 
-def model(times):
-    """Return the answer to Q1 for these training times (s)."""
-    made = study(*rows(times))
-    used = made["timing"].assign(loading_share=[0.1, 0.5, 0.8], idle_besides_share=[0.4, 0.0, 0.0])
-    return scaling.batches(StudyTables("example", made | {"utilization": used}))
-
-
 @pytest.mark.parametrize(
     ("times", "text"),
     [
@@ -47,7 +40,9 @@ def model(times):
     ],
 )
 def test_step_model_is_printed_where_it_fits(times, text):
-    answer = model(times).text
+    made = study(*rows(times))
+    used = made["timing"].assign(loading_share=[0.1, 0.5, 0.8], idle_besides_share=[0.4, 0.0, 0.0])
+    answer = scaling.batches(StudyTables("example", made | {"utilization": used})).text
     other = "is faster than b\u00a0=\u00a032 (12,118, GPU idle 40 %, waiting for the host)."
     assert answer.startswith(f"With plain {text}.") if text else other in answer
     waits = "From b\u00a0=\u00a0500 on, data wait takes 50–80 % of an epoch of plain."

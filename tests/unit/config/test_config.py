@@ -43,7 +43,6 @@ from scaling.core.grid import of
         ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more"),
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.source", "own", "dataset.source is own (allowed"),
-        ("recipes.mine", {"command": "python train.py {batch_size}"}, "takes no {gpus}"),
         ("recipes.mine", {"command": "python {gpus} {gpu}"}, "it should have no {gpu}"),
         ("recipes.mine", {"command": "python 'train.py {gpus}"}, "No closing quotation"),
         ("recipes.mine", {"command": "x {gpus} {folder:d}"}, "it should have no {folder:}"),
@@ -81,11 +80,6 @@ def test_mistakes_of_one_kind_are_listed_together(first, second):
 
 def test_check_that_yaml_reads_as_false_is_off():
     assert config.requested(changed(("machine.check", False))).machine.check == "off"
-
-
-def test_command_of_one_gpu_needs_no_number_of_them():
-    mine = ("recipes.mine", {"command": "python train.py {batch_size}"})
-    config.check(changed(mine, ("grid.recipes", ["mine"]), ("grid.gpus", [1])))
 
 
 SHELL = [">{folder}/log.txt", "2>{folder}/e", "&>log", "|& tee x", "$(nproc)", "`nproc`", "a;"]
@@ -164,6 +158,7 @@ GAMMA, TIMING = ("recipes.tuned.zero_gamma", True), ("parts", ["scaling"])
 SHARDED, MUON = ("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1)
 ZERO1 = ("grid.strategies", ["ddp", "zero1"])
 DP, EAGER = ("recipes.plain.strategies", ["dp"]), ("convergence.recipes", ["plain"])
+ONE = [("recipes.mine", {"command": "train {batch_size}"}), ("grid.recipes", ["mine"])]
 FLOAT32 = ("quantization.variants", [{"name": "float32"}])
 UNFIT = [
     ([TUNED, FUSED, LAST], "fused_norms is true, which needs a GPU: this is a CPU", GPU),
@@ -180,6 +175,7 @@ UNFIT = [
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.strategies", ["ddp"])),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.gpus", [1])),
     ([TUNED, SHARDED, MUON], "which strategy fsdp cannot have", ("grid.strategies", ["ddp"])),
+    (ONE, r"recipes\.mine\.command takes no {gpus}", ("grid.gpus", [1])),
     # A part that is off makes no mistake.
     ([DP], "recipes.plain.strategies has none of grid.strate", all_but("scaling")),
     ([EAGER], r"convergence.recipes has plain, of engine eager \(allow", all_but("accuracy")),

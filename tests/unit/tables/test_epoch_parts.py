@@ -31,16 +31,6 @@ def sweep_of(*rows, gpus=4, correct=True, machine="m"):
     return measurements.interconnect([sweep | {"environment": {"machine": machine}}])
 
 
-def row_of(timing, sweep, message_bytes="30000000 10000000", **cost):
-    """Return the bandwidth of the last row. Messages take 0.02 s per epoch."""
-    cost["message_bytes"] = message_bytes
-    cell = timing.iloc[-1][CELL_KEYS].to_dict()
-    tables = derived(timing=timing, interconnect=sweep, costs=[cell | cost])
-    messages = schema.frame("communication", [cell | {"messages_seconds": 0.02}])
-    made = bandwidth(StudyTables("example", {**tables.found, "communication": messages}))
-    return next(made.itertuples())
-
-
 BUCKETS = ("bucket", 30_000_000, 1e-3), ("tuned_bucket", 10_000_000, 1e-3)
 WHOLE = ("gradients", GRADIENT_BYTES, 1e-3)
 
@@ -61,7 +51,12 @@ WHOLE = ("gradients", GRADIENT_BYTES, 1e-3)
     ],
 )
 def test_peak_is_of_messages_of_equal_sizes(timing, sweep, peak):
-    row = row_of(timing, sweep, engine="eager")
+    cell = timing.iloc[-1][CELL_KEYS].to_dict()
+    cost = cell | {"engine": "eager", "message_bytes": "30000000 10000000"}
+    tables = derived(timing=timing, interconnect=sweep, costs=[cost])
+    messages = schema.frame("communication", [cell | {"messages_seconds": 0.02}])
+    made = bandwidth(StudyTables("example", {**tables.found, "communication": messages}))
+    row = next(made.itertuples())
     assert row.peak_gb_per_s == pytest.approx(peak, nan_ok=True)
     assert row.utilization == pytest.approx(row.bandwidth_gb_per_s / peak, nan_ok=True)
 

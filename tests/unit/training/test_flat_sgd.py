@@ -101,35 +101,26 @@ def train_on(rank, folder, ranks, cases):
     dist.destroy_process_group()
 
 
-def trained(folder, ranks, cases):
-    """Return the models of all cases. Check that all ranks have equal parameters."""
-    in_ranks(train_on, folder, ranks, cases, count=ranks)
-    found = []
-    for place in range(len(cases)):
-        models = [resnet() for _ in range(ranks)]
-        for rank, model in enumerate(models):
-            model.load_state_dict(torch.load(folder / f"{place}-{rank}"))
-            assert all(map(torch.equal, model.parameters(), models[0].parameters()))
-        found.append(models[0])
-    return found
-
-
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """Return a function that returns the model which two ranks have trained in a case."""
-    models = trained(tmp_path_factory.mktemp("ranks"), 2, CASES)
-    return lambda case: models[CASES.index(case)]
+def saved(tmp_path_factory):
+    """Return the folder with the models that two ranks have trained in all cases."""
+    folder = tmp_path_factory.mktemp("ranks")
+    in_ranks(train_on, folder, 2, CASES, count=2)
+    return folder
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_two_ranks_take_the_steps_of_one(pair, case):
-    (_, dtype, parts, rule), expected = case, resnet()
+@pytest.mark.parametrize("place", range(len(CASES)))
+def test_two_ranks_take_the_steps_of_one(saved, place):
+    (_, dtype, parts, rule), expected, pair = CASES[place], resnet(), (resnet(), resnet())
+    for rank, model in enumerate(pair):
+        model.load_state_dict(torch.load(saved / f"{place}-{rank}"))
+    assert all(map(torch.equal, *(model.parameters() for model in pair)))
     optimizer = flat_sgd(expected, 1, dtype, **RULES[rule])
     take_steps(optimizer, range(2 * parts), 1 if dtype else 2)
     if dtype:
-        assert_moved_alike(pair(case), expected, 0.01)
+        assert_moved_alike(pair[0], expected, 0.01)
     else:
-        both = [[*model.parameters()] for model in (pair(case), expected)]
+        both = [[*model.parameters()] for model in (pair[0], expected)]
         torch.testing.assert_close(*both, atol=1e-6, rtol=1e-5)
 
 
