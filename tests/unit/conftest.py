@@ -1,6 +1,5 @@
 """Records and networks that several test modules read. Each is created once."""
 
-import json
 import subprocess
 from types import SimpleNamespace
 
@@ -9,7 +8,7 @@ import pytest
 from examples import quantized_digits as digits
 from forked import ForkedPopen
 from scaling.launch import launcher
-from training_runs import DEVICE, run
+from training_runs import DEVICE
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -22,20 +21,6 @@ def forked_processes():
         launcher.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": ForkedPopen})
     yield
     launcher.subprocess = subprocess
-
-
-@pytest.fixture(scope="session")
-def double_path(images, tmp_path_factory):
-    """Return the path of the record of a run with two processes."""
-    path = tmp_path_factory.mktemp("double") / "run.json"
-    run(images, path, gpus=2)
-    return path
-
-
-@pytest.fixture(scope="session")
-def double(double_path):
-    """Return the record of a run with two processes."""
-    return json.loads(double_path.read_text())
 
 
 @pytest.fixture(scope="session")

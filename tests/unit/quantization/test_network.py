@@ -1,6 +1,7 @@
 """The integer network: a layer computed by hand, options, and invariants."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -110,13 +111,14 @@ def test_sums_that_float32_does_not_hold_are_exact():
     assert float(torch.tensor(true[1], dtype=torch.float32)) != true[1]
 
 
-def test_layer_of_zeros_is_refused_and_row_of_zeros_kept(network, images):
+def test_layer_without_a_scale_is_refused_and_row_of_zeros_kept(network, images):
     network.fc2.weight.data[3] = 0
     made = layers(integers(network, images, weight_scales="channel"))["fc2"]
     assert not made.products.weight[3].any()
     assert made.products.weight[2].any() and made.scales[3] > 0
     network.fc2.weight.data.zero_()
-    for options in ({}, {"activation_bits": None}):
+    for value, options in product((0.0, math.inf, math.nan), ({}, {"activation_bits": None})):
+        network.fc2.weight.data[0, 0] = value
         with pytest.raises(UserError, match="the weights of fc2 have no int8 scale"):
             integers(network, images, **options)
 
@@ -139,12 +141,6 @@ def test_floats_round_half_to_even_and_clip_at_last_level():
     # A bias beyond int32 saturates instead of wrapping.
     biases = torch.tensor([1.26, -3e9, 2147483520.0])
     assert to_integers(biases, 10.0, 32).tolist() == [13, -(2**31), 2**31 - 1]
-
-
-def test_scale_of_zero_or_not_finite_values_is_refused():
-    for max_abs in (0.0, math.inf, math.nan):
-        with pytest.raises(UserError, match=r"the weights of fc1 have no int8 scale"):
-            symmetric_scale(max_abs, "the weights of fc1")
 
 
 def test_single_mistake_may_be_given_as_text():

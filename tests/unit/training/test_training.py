@@ -31,6 +31,13 @@ def single(images, tmp_path_factory):
     return run(images, tmp_path_factory.mktemp("single") / "run.json")
 
 
+@pytest.fixture(scope="module")
+def double(images, tmp_path_factory):
+    """Return the record of a run with two processes, and its path."""
+    path = tmp_path_factory.mktemp("double") / "run.json"
+    return run(images, path, gpus=2) | {"path": path}
+
+
 def test_one_process_sees_every_image_once_an_epoch(single):
     assert single["status"] == "ok"
     assert [row["role"] for row in single["epochs"]] == ["warmup"] + 4 * ["measured"]
@@ -79,8 +86,8 @@ def test_instruments_read_communication_of_each_rank(single, double):
     assert single["device_time"] == [{"rank": 0, "iterations": 0, "note": "a CPU runs no kernels"}]
 
 
-def test_trace_has_one_step_of_each_rank(double_path, double):
-    content = double_path.with_name("trace.json.gz").read_bytes()
+def test_trace_has_one_step_of_each_rank(double):
+    content = double["path"].with_name("trace.json.gz").read_bytes()
     assert len(content) < TRACE_BYTES
     events = json.loads(gzip.decompress(content))["traceEvents"]
     steps = [event for event in events if event["ph"] == "X"]
