@@ -30,19 +30,6 @@ REMEDY = re.compile(r"^\| [^|]+ \| `(\w+)` \| (.*) \|$", re.MULTILINE)
 study = cache(stored.study)
 
 
-def seconds(study_name):
-    """Return the printed epoch time or the status of each configuration of a study."""
-    cells = study(study_name).timing.set_index(CELL_KEYS)
-    made = cells["epoch_seconds"].map("{:#.3g}".format).where(cells["status"] == "ok")
-    return made.fillna(cells["status"])
-
-
-def intervals(cells):
-    """Return epoch times with their 95 % intervals, as printed."""
-    names = ("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high")
-    return ["{:#.3g} ({:#.3g}–{:#.3g})".format(*row[1:]) for row in cells[[*names]].itertuples()]
-
-
 @pytest.fixture
 def replayed(tmp_path, monkeypatch):
     """Change into a folder like a clone after `make replay` of that study."""
@@ -57,10 +44,12 @@ def test_readme_rows_are_those_of_the_study():
     above = README[: README.index("![The first screen")]
     assert "| Seconds per epoch: ResNet-18, CIFAR-10, 128 images per GPU |" in above
     cells = study(SHOWN).timing.query("batch_size == 128").set_index(["recipe", "strategy"])
+    cells = cells[["epoch_seconds", "epoch_seconds_low", "epoch_seconds_high"]]
     rows = re.findall(r"^\| `(\w+)`.* \| (.*) \| (.*) \|$", above, re.MULTILINE)
     assert [name for name, *_ in rows] == ["plain", "plain", "tuned"]
     for (recipe, *printed), strategy in zip(rows, ("ddp", "dp", "ddp"), strict=True):
-        assert printed == intervals(cells.loc[[(recipe, ""), (recipe, strategy)]])
+        values = cells.loc[[(recipe, ""), (recipe, strategy)]].to_numpy()
+        assert printed == ["{:#.3g} ({:#.3g}–{:#.3g})".format(*row) for row in values]
 
 
 def test_readme_names_the_commit_that_measured():
@@ -101,7 +90,9 @@ def test_notebook_outputs_are_those_of_its_code(replayed, monkeypatch):
 
 @pytest.mark.parametrize(("name", "count"), [("h200x2", 28), ("h200x4", 12)])
 def test_times_in_findings_are_those_of_the_records(name, count):
-    made = seconds(name)
+    cells = study(name).timing.set_index(CELL_KEYS)
+    made = cells["epoch_seconds"].map("{:#.3g}".format).where(cells["status"] == "ok")
+    made = made.fillna(cells["status"])
     sizes = sorted(set(made.index.get_level_values("batch_size")))
     printed = {
         (recipe, strategy, int(gpus), size): shown
