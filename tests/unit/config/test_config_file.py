@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from examples.configurations import changed
 from scaling.config.stored import read_config, recipes_of
 from scaling.core.errors import UserError
 from scaling.launch import preflight
@@ -42,6 +43,24 @@ def test_invalid_file_is_refused_in_one_sentence(tmp_path, text, sentence):
     (tmp_path / "mine.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError, match=rf"mine\.yaml.*{sentence}"):
         read_config(tmp_path / "mine.yaml")
+
+
+@pytest.mark.parametrize(
+    ("parts", "used"),
+    [
+        (["scaling"], [1, 2]),
+        (["scaling", "time_to_accuracy"], [1, 2, 4]),
+        (["scaling", "proofs"], [1, 2, 8]),
+        (["int8"], [1]),
+    ],
+)
+def test_gpus_of_a_grid_are_those_that_a_job_uses(parts, used, monkeypatch):
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", [4])
+    limited = ("grid.gpus", [1, 2, 4, 8]), ("recipes.plain.gpus", [2, 1, 16])
+    document = changed(("parts", parts), *trained, *limited)
+    preflight.check(document, None)
+    assert document["grid"]["gpus"] == used
 
 
 def test_command_is_spare_only_where_grid_recipes_is_given(monkeypatch):

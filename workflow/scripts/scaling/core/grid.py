@@ -95,6 +95,15 @@ def of(config: Mapping[str, Any]) -> list[Cell]:
     return list(dict.fromkeys(cells))
 
 
+def used_gpus(config: Mapping[str, Any]) -> list[int]:
+    """Return the entries of `grid.gpus` that runs, trainings to an accuracy, or proofs use."""
+    gpus, on = config["grid"]["gpus"], config["parts"]
+    used = [cell.gpus for cell in of(config)]
+    used += config["time_to_accuracy"]["gpus"] if "time_to_accuracy" in on else []
+    used += [max(gpus)] if "proofs" in on else []
+    return [count for count in gpus if count in used] or gpus
+
+
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
     """Return [(GPUs, batch size per GPU)] to add to a grid, so that it shows strong scaling.
 

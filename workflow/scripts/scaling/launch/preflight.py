@@ -15,6 +15,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from scaling.config import config as configuration
 from scaling.config import stored
 from scaling.config.stored import read_config
+from scaling.core import grid
 from scaling.core.errors import SNAKEMAKE_VARIABLE, UserError
 from scaling.core.records.kind import DATASET
 from scaling.launch.lease import SHARE_VARIABLE
@@ -68,6 +69,8 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
         raise UserError(f"{error}{advice if used else ''}") from error
     if replayed and replayed != stored.RESULTS:
         stored.check(replayed, config)
+    if not replayed:  # What is measured once for each number of GPUs, or on the most, follows.
+        config["grid"]["gpus"] = grid.used_gpus(config)
     for name in OF_LAUNCHERS:
         os.environ.pop(name, None)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
