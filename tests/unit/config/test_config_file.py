@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from examples.configurations import changed
-from scaling.config.stored import read_config, recipes_of
+from scaling.config.stored import RESULTS, read_config, recipes_of
 from scaling.core.errors import UserError
 from scaling.launch import preflight
 
@@ -46,20 +46,21 @@ def test_invalid_file_is_refused_in_one_sentence(tmp_path, text, sentence):
 
 
 @pytest.mark.parametrize(
-    ("parts", "used"),
+    ("parts", "replayed", "used"),
     [
-        (["scaling"], [1, 2]),
-        (["scaling", "time_to_accuracy"], [1, 2, 4]),
-        (["scaling", "proofs"], [1, 2, 8]),
-        (["int8"], [1]),
+        (["scaling"], None, [1, 2]),
+        (["scaling", "time_to_accuracy"], None, [1, 2, 4]),
+        (["scaling", "proofs"], None, [1, 2, 8]),
+        (["int8"], None, [1]),
+        (["scaling"], RESULTS, [1, 2, 4, 8]),  # It may have a sweep of each.
     ],
 )
-def test_gpus_of_a_grid_are_those_that_a_job_uses(parts, used, monkeypatch):
+def test_gpus_of_a_grid_are_those_that_a_job_uses(parts, replayed, used, monkeypatch):
     monkeypatch.setattr(os, "environ", {**os.environ})
     trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", [4])
     limited = ("grid.gpus", [1, 2, 4, 8]), ("recipes.plain.gpus", [2, 1, 16])
     document = changed(("parts", parts), *trained, *limited)
-    preflight.check(document, None)
+    preflight.check(document, replayed)
     assert document["grid"]["gpus"] == used
 
 
