@@ -67,10 +67,10 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
         used = replayed and read_config(replayed / stored.CONFIG).get("plugins")
         advice = f"; a stored study brings no code: give its plugins {used}, --config 'plugins=[…]'"
         raise UserError(f"{error}{advice if used else ''}") from error
-    if replayed and replayed != stored.RESULTS:
-        stored.check(replayed, config)
     if not replayed:  # What is measured once for each number of GPUs, or on the most, follows.
         config["grid"]["gpus"] = grid.used_gpus(config)
+    elif replayed != stored.RESULTS:
+        stored.check(replayed, config)
     for name in OF_LAUNCHERS:
         os.environ.pop(name, None)
     os.environ[SNAKEMAKE_VARIABLE] = str(os.getpid())
