@@ -14,6 +14,7 @@ from grader import audit_studies
 from grader.study import CIFAR10_TRAIN_IMAGES
 from scaling.core.errors import UserError
 from scaling.core.records.run import RUN
+from scaling.tables.ratios import OF_THROUGHPUT
 
 TIMES_GPUS = column("printed_speedup", "3.679", "3.910", "14.72", "15.63")
 TWICE = "counts gpus twice"
@@ -135,21 +136,25 @@ def test_tables_of_our_own_studies_have_no_error():
         assert not [one.lines for one in submission.studies if one.judgement.figures["wrong"]], path
 
 
-def test_a_speedup_of_throughput_is_not_computed_from_seconds():
+def test_a_speedup_of_throughput_is_not_computed_from_seconds(tmp_path):
     with snapshots.project_copy() as folder:
-        for path in folder.glob("studies/command/runs/**/run.json"):
+        for path in folder.glob("studies/command/runs/**/batch_size~32/**/run.json"):
             record = RUN.read(path)
             # As if an epoch had a fixed number of steps.
             for one in record["epochs"]:
                 one["samples"] *= record["cell"]["gpus"]
             RUN.write(path, record)
         results = snapshots.make("command")
-        for path in (results / "answers.md", results / "tables/command/speedup.csv"):
-            assert "the speedup is of throughput" in path.read_text(encoding="utf-8")
-            (one,) = audit_studies.read(path, CIFAR10_TRAIN_IMAGES).studies
+        # Checked are speedups of the other batch sizes, in speedup.csv those of one GPU as well.
+        for name, right in (("answers.md", 2), ("tables/command/speedup.csv", 2 * (2 + 3))):
+            (one,) = audit_studies.read(results / name, CIFAR10_TRAIN_IMAGES).studies
             assert "not checked: speedups, which are of throughput" in one.study.notes
+            assert one.judgement.figures["right"] == right and "2 x 32" not in str(one.lines)
             # On two CPU cores one batch is twice as fast by noise.
             assert {severity for severity, *_ in one.findings} <= {"remark"}, one.lines
+    (tmp_path / "t.csv").write_text(f"{OF_THROUGHPUT}\n\n{WRONG}")
+    (one,) = audit_studies.read(tmp_path / "t.csv", CIFAR10_TRAIN_IMAGES).studies
+    assert one.judgement.figures["wrong"] == 0
 
 
 @pytest.mark.parametrize(("time", "shown"), [(8, "3.0"), (9, "3.0, expected 0.500")])

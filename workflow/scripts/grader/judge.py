@@ -135,12 +135,14 @@ def _judge_figures(judgement: Judgement, cells: Cells) -> None:
     judgement.findings += [Finding("time_contradicted", cells, time.known, cells.names["T"], time)]
     for name, one in each.items():
         there, left, near = one.printed.known, one.wrong & ~beside, one.printed.near(one.right)
+        due = cells.names["T"].known & cells.several
+        due = due & ~(cells.names["of_throughput"].known & (name in ("speedup", "efficiency")))
         wrong, counted = left | one.explained, name != "bandwidth" or cells.names["K"].known.all()
         places = {
             "nearly": left & near,
             "unexplained": left & ~near,
             "measured_or_unknown": one.opened & ~one.explained,
-            "blank_figure": cells.names["T"].known & cells.several & ~there & there.any(),
+            "blank_figure": due & ~there & there.any(),
             "unchecked" if counted else "bytes_unknown": one.open & ~one.explained,
             **one.remarks,
         }

@@ -18,6 +18,7 @@ from scaling.core.errors import UserError
 
 MOST_BYTES, POINTS = 4_000_000, str.maketrans(",", ".", ".")
 TEMPLATE = "write columns gpus, batch_size and epoch_seconds, as in studies/template.csv"
+CELL = ("recipe", "gpus", "batch_size")
 KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
 Record = dict[str, Any]
@@ -70,11 +71,21 @@ def read(path: Path) -> Tables:
 
 
 def _drop_ratios_of_throughput(tables: Tables, rows: list[Row]) -> None:
-    """Remove all speedups if a field or sentence of the file says that they are of throughput."""
-    if PATTERNS["of_throughput"].search("\n".join(text for _, fields in rows for text in fields)):
-        for one in tables.records:
-            one |= dict.fromkeys(("speedup", "efficiency"))
-        tables.notes.append("not checked: speedups, which are of throughput")
+    """Remove the speedups that a field or sentence of the file says are of throughput.
+
+    They are those of the configurations before it (`mine/own, 2 × 32: `), or of its row, or all.
+    """
+    cells = [tuple(str(one.get(name)) for name in CELL) for one in tables.records]
+    lines, named = {one["line"] for one in tables.records}, set[Any]()
+    for line, fields in rows:
+        text = ", ".join(fields)
+        if note := PATTERNS["of_throughput"].search(text):
+            before = PATTERNS["cell"].findall(text[: note.start()].rpartition(". ")[2])
+            named |= {*before}.intersection(cells) or {line} & lines or lines
+    for one, cell in zip(tables.records, cells, strict=True):
+        if {one["line"], cell} & named:
+            one |= {"speedup": None, "efficiency": None, "of_throughput": Figure(1.0, 0.0)}
+    tables.notes += ["not checked: speedups, which are of throughput"] * bool(named)
 
 
 def _titles(lines: list[Row]) -> int:
