@@ -143,7 +143,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}. "
     text += f"Efficiency (speedup / {count}), in this order: {efficiency}. "
     text += "Strong scaling (fixed global batch) of whole epochs: "
-    return f"{text}{', '.join(strong[:3]) or 'not measured (key grid.strong_scaling)'}."
+    return f"{text}{', '.join(strong[:4]) or 'not measured (key grid.strong_scaling)'}."
 
 
 def by_efficiency(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

@@ -83,7 +83,8 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     Each recipe and strategy is compared at its batch size nearest to 128 on one GPU. Rows with this
     batch size per GPU show weak scaling. Rows with this global batch show strong scaling. For the
     last recipe that more GPUs make faster, an extrapolated row (`guess`) has twice the most GPUs,
-    at the same efficiency and cost.
+    at the same efficiency and cost. `break_even_…` is NaN where the interval of the strong
+    speedup does not exclude 1 or less.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)
@@ -104,4 +105,8 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
         found += [same, split]
     # Strategies of a recipe share its row on one GPU.
     found = [pd.concat(found).drop_duplicates(CELL_KEYS), double]
-    return pd.concat([*found, trainings(study).assign(status="ok", guess=False)])
+    rows = pd.concat([*found, trainings(study).assign(status="ok", guess=False)], ignore_index=True)
+    rows.loc[rows["fixed_global_batch_speedup_low"] <= 1, ["break_even_min", "break_even_max"]] = (
+        math.nan
+    )
+    return rows

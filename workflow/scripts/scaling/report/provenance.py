@@ -86,10 +86,11 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
         return _trainings(study.trained_to_accuracy) or "no timed runs"
     runs = recorded(study)
     commits = ", ".join(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
+    days = sorted(one[:10] for one in _values(runs, "started")) or [""]
     parts = [
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"measured {min(_values(runs, 'started'), default='')[:10]}",
+        f"measured {' to '.join(sorted({days[0], days[-1]}))}",
         *(f"commit {commits} ({text})" for text in age(runs)),
     ]
     return ", ".join(parts)
