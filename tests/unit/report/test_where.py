@@ -22,7 +22,7 @@ def test_epochs_of_a_scale_are_as_long_as_their_seconds():
             scales[heading[:5]].append(sum(part.width for part in bar.parts) / seconds)
     plain, tuned = scales.values()
     assert plain == pytest.approx([plain[0]] * len(plain), rel=0.02)
-    assert tuned == pytest.approx([10 * plain[0]] * len(tuned), rel=0.02)
+    assert tuned == pytest.approx([29 * plain[0]] * len(tuned), rel=0.02)
     assert not where.epochs(CELLS.iloc[:0])
 
 
