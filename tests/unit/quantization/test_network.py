@@ -143,12 +143,9 @@ def test_floats_round_half_to_even_and_clip_at_last_level():
     assert to_integers(biases, 10.0, 32).tolist() == [13, -(2**31), 2**31 - 1]
 
 
-def test_single_mistake_may_be_given_as_text():
+def test_scheme_takes_a_mistake_as_text_and_keeps_floats_beside_weights_alone():
     assert Scheme.of({"mistake": None}) == Scheme()
     assert Scheme.of({"mistake": "bias_scale"}) == Scheme(mistakes=["bias_scale"])
-
-
-def test_weights_alone_leave_biases_and_logits_floats():
     scheme = Scheme.of({"activation_bits": None})
     assert (scheme.bias, scheme.logits) == ("float", "float")
 

@@ -1,11 +1,17 @@
-"""The page of the report: its contents, and that it loads no other file."""
+"""The page of the report, its answers in a form's order, and the age of its records' code."""
 
 import re
 
+import pandas as pd
 import pytest
 
 from examples.stored import lay_out, render
+from scaling.config.stored import read_config
+from scaling.core import code_digest
 from scaling.core.grid import Cell
+from scaling.registry.engine import measuring_code
+from scaling.report.page import REPORT, arranged
+from scaling.report.provenance import age
 
 CELL = Cell("plain", "ddp", 2, 512, 0)
 
@@ -51,3 +57,39 @@ def test_page_warns_of_configurations_side_by_side(tmp_path):
     lay_out(tmp_path, "cpu")
     words = "Configurations ran at the same time on one machine"
     assert words in render(tmp_path, "cpu", side_by_side=True).text
+
+
+ANSWERS = "# A study\n\n## Q2: How?\n\nSo.\n\n## Q1: Why?\n\nThus.\n\n## Q7: What?\n\nNo.\n\n"
+ANSWERS += "## Part B: Which?\n\nThis.\n"
+
+
+def test_answers_follow_the_order_of_a_form():
+    text = arranged(ANSWERS, read_config(REPORT / "forms.yaml")["B5"])
+    heads = [one.partition("\n")[0] for one in text.split("## ")[1:]]
+    found = ["Q1: Why? (10 points)", "Q2: How? (10 points)", "B1 to B5: Which? (50 points)"]
+    assert [one for one in heads if ":" in one] == found
+    assert "## Q3.1 (5 points)\n\nNot measured." in text
+    assert text.startswith("# A study\n") and "Thus.\n" in text
+
+
+NOW = code_digest.packages(*measuring_code("resident", "resnet18-cifar"))
+RUN = {"status": "ok", "commit": "abc", "engine": "resident", "model": "resnet18-cifar, width 64"}
+ABSENT = "its model or engine is not here to compare its code"
+
+
+@pytest.mark.parametrize(
+    ("packages", "changed", "words"),
+    [
+        (NOW, {}, "this version’s measuring code"),
+        (NOW | {"training": "0" * 16}, {}, "this version measures by other code (training)"),
+        (NOW | {"gone": "0" * 16}, {}, "this version measures by other code (gone)"),
+        ({}, {}, "older measuring code"),
+        (NOW, {"model": "gone.py:small"}, ABSENT),
+        (NOW, {"model": "gone.part:small"}, ABSENT),
+        (NOW, {"engine": "gone"}, ABSENT),
+    ],
+)
+def test_age_names_the_packages_that_changed(packages, changed, words):
+    assert {"training", "models", "instruments", "launch", "extras"} <= NOW.keys()
+    code = "; ".join(f"{name} {digest}" for name, digest in packages.items())
+    assert age(pd.DataFrame([RUN | changed | {"code_packages": code}])) == [words]
