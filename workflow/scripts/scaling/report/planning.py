@@ -81,14 +81,12 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     """Return rows that compare several GPUs with one GPU, then the rows of `trainings`.
 
     Each recipe and strategy is compared at its batch size nearest to 128 on one GPU. Rows with this
-    batch size per GPU show weak scaling. Rows with this global batch show strong scaling. For the
-    last recipe that more GPUs make faster, an extrapolated row (`guess`) has twice the most GPUs,
-    at the same efficiency and cost. `break_even_…` is NaN where the interval of the strong
-    speedup does not exclude 1 or less.
+    batch size per GPU show weak scaling. Rows with this global batch show strong scaling.
+    `break_even_…` is NaN where the interval of the strong speedup does not exclude 1 or less.
     """
     joules = cells["joules_per_image"] * cells["samples"]
-    timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules, guess=False)
-    found, double = [timed.iloc[:0]], timed.iloc[:0]
+    timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules)
+    found = [timed.iloc[:0]]
     for own in by_configuration(timed).values():
         alone = next(rows_of(nearest(own[own["gpus"] == 1])), None)
         size = alone.batch_size if alone else 0
@@ -97,16 +95,9 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
             continue
         same = same.assign(**dict.fromkeys(STRONG, math.nan))
         split = own[(own["gpus"] > 1) & (own["gpus"] * own["batch_size"] == size)]
-        known = ["other_seconds", "speedup_low", "epoch_seconds_low"]
-        if same["verdict"].iloc[-1] == "faster":
-            double = same.tail(1).assign(**dict.fromkeys(known, math.nan), guess=True, scope="")
-            double[["gpus", "speedup"]] *= 2
-            double["epoch_seconds"] /= 2
         found += [same, split]
     # Strategies of a recipe share its row on one GPU.
-    found = [pd.concat(found).drop_duplicates(CELL_KEYS), double]
-    rows = pd.concat([*found, trainings(study).assign(status="ok", guess=False)], ignore_index=True)
-    rows.loc[rows["fixed_global_batch_speedup_low"] <= 1, ["break_even_min", "break_even_max"]] = (
-        math.nan
-    )
-    return rows
+    shared = pd.concat(found).drop_duplicates(CELL_KEYS)
+    rows = pd.concat([shared, trainings(study).assign(status="ok")], ignore_index=True)
+    unsure = rows["fixed_global_batch_speedup_low"] <= 1
+    return rows.assign(**rows[["break_even_min", "break_even_max"]].mask(unsure))

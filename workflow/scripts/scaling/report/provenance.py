@@ -85,13 +85,14 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
     if (cells["status"] == "missing").all():
         return _trainings(study.trained_to_accuracy) or "no timed runs"
     runs = recorded(study)
-    commits = ", ".join(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
+    commits = list(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
+    named = f"commit {', '.join(commits)}" if len(commits) < 4 else f"{len(commits)} commits"
     days = sorted(one[:10] for one in _values(runs, "started")) or [""]
     parts = [
         f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}",
         fmt.plural(study.provenance["seed"].nunique(), "seed"),
-        f"measured {' to '.join(sorted({days[0], days[-1]}))}",
-        *(f"commit {commits} ({text})" for text in age(runs)),
+        f"measured {'–'.join(sorted({days[0], days[-1]}))}",
+        *(f"{named} ({text})" for text in age(runs)),
     ]
     return ", ".join(parts)
 

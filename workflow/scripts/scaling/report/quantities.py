@@ -49,6 +49,12 @@ def lengths(row: Any) -> str:
     return "–".join(dict.fromkeys(map(count, (row.break_even_min, row.break_even_max))))
 
 
+def rates(row: Any) -> str:
+    """Return the range of a peak rate over machines; "" on one machine."""
+    ends = (rate(value, row.unit) for value in (row.value_min, row.value_max))
+    return " to ".join(ends) if row.machine > 1 else ""
+
+
 def scaled(factor: float) -> Callable[[float], str]:
     """Return a function that formats `factor` · value with 3 significant digits."""
     return lambda value: significant(factor * value)
@@ -56,6 +62,11 @@ def scaled(factor: float) -> Callable[[float], str]:
 
 def fixed(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
+
+
+def hundredths(share: float) -> str:
+    """Return a fraction in percent, without the sign."""
+    return percent(share).removesuffix(" %")
 
 
 whole, count = "{:.0f}".format, "{:,.0f}".format
@@ -86,7 +97,7 @@ define(
         link=cell_id,
     ),
     configuration_on=Column("batch size per GPU", text=on, name="recipe"),
-    gpus=Column("GPUs", whole, flags={"extrapolated": lambda row: getattr(row, "guess", False)}),
+    gpus=Column("GPUs", whole),
     batch_size=Column("b", whole),
     epoch_seconds=Column("epoch, s", significant),
     training_seconds=Column("training", significant),
@@ -109,6 +120,7 @@ define(
     messages_seconds=Column("all messages", significant),
     flops_per_second_per_gpu=Column("TFLOP/s a GPU", scaled(1e-12)),
     **{name: Column(words_of, percent) for name, words_of in PARTS.items()},
+    loading_percent=Column("data wait, %", hundredths, name="loading_share"),
     idle_share=Column("GPU idle, in all", percent),
     power_capped_share=Column("at the power limit", percent),
     joules_per_image=Column("J a sample", significant),
@@ -146,7 +158,7 @@ define(
     joules=Column("joules", significant),
     quantity=Column("what", words),
     state=Column("state", lambda state: state.replace("sprint", "burst")),
-    rate=Column("rate", name="value", text=lambda row: rate(row.value, row.unit)),
+    rate=Column("rate", detail=rates, name="value", text=lambda row: rate(row.value, row.unit)),
     other_seconds=Column("start-up, s", significant, compiling),
     hypothesis=Column("hypothesis", detail=attrgetter("test")),
     verdict=Column(

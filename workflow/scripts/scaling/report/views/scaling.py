@@ -102,14 +102,13 @@ RULES = {
     "of runs that compiled some.",
     "run_seconds": "A whole run includes start-up and evaluation. It compiled no code, as far as "
     "recorded.",
-    "guess": "Extrapolated rows have twice the measured GPUs at the same efficiency and cost.",
 }
 """Notes of table `how-many-gpus` by the column that they explain."""
 
 
 def rules(rows: pd.DataFrame) -> str:
     """Return the notes (`RULES`) of the columns of `rows` that have a value, as one text."""
-    known = (name for name in RULES if rows[name].replace(False, None).notna().any())
+    known = (name for name in RULES if rows[name].notna().any())
     return " ".join(map(RULES.__getitem__, known))
 
 
@@ -156,6 +155,26 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
 
 
+WHOLE = {"machine": "nunique", "correct": "all"}
+
+
+def over_machines(rows: pd.DataFrame, keys: str) -> pd.DataFrame:
+    """Return a row for each value of `keys`: medians over machines, and `machine`, their number.
+
+    Columns `…_min` and `…_max` are those of all machines. `correct` holds if it does on all.
+    """
+    numbers = rows.select_dtypes("number").columns.difference(keys.split())
+    how = {name: {"min": "min", "max": "max"}.get(name[-3:], "median") for name in numbers}
+    how |= {name: one for name, one in WHOLE.items() if name in rows}
+    return rows.groupby(keys.split(), sort=False, dropna=False).agg(how).reset_index()
+
+
+def machines(rows: pd.DataFrame) -> str:
+    """Return the note of a table by `over_machines`; "" for one machine."""
+    count = rows["machine"].max()
+    return f"Medians over {count} machines, ranges of all repetitions." * bool(count > 1)
+
+
 TRAINING = "Training: without data loading, on batches that are in memory already."
 TABLES = {
     "gpus": [
@@ -174,7 +193,7 @@ TABLES = {
             "epoch-time",
             "One epoch on one GPU, seconds",
             "configuration batch_size",
-            "training_seconds epoch_seconds loading_share",
+            "training_seconds epoch_seconds loading_percent",
             lambda _, cells: on_several_gpus(cells).query(f"gpus == {cells['gpus'].min()}"),
             note=lambda cells: TRAINING * bool(cells["training_seconds"].notna().any()),
         ),
@@ -235,7 +254,8 @@ TABLES = {
             "All-reduce by message size",
             "gpus message_bytes message_kind",
             "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
-            lambda study, _: study.interconnect,
+            lambda study, _: over_machines(study.interconnect, "gpus kind message_bytes"),
+            note=machines,
         ),
     ],
     "Q4": [
@@ -292,7 +312,10 @@ TABLES = {
             "What the machine reaches",
             "quantity precision state",
             "rate",
-            lambda study, _: study.peaks[study.peaks["peak"]],
+            lambda study, _: over_machines(
+                study.peaks[study.peaks["peak"]], "quantity precision state unit"
+            ),
+            note=machines,
         ),
         View("findings", "Warnings", CELL, "message", lambda study, _: study.audit),
     ],
