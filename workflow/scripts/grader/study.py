@@ -76,7 +76,7 @@ def read_file(path: Path) -> list[Study]:
     if len(groups) > MOST_STUDIES:
         raise UserError(f"{path}: there are more than {MOST_STUDIES} studies; split the file")
     stem = path.parent.name if path.stem == "timings" else path.stem
-    heads, studies = [*file.heads, head(file.text)], list[Study]()
+    heads, studies = [*file.heads, *map(head, file.text.splitlines())], list[Study]()
     for values, group in groups:
         of: dict[str, Any] = dict(zip(GROUPS, values, strict=True))
         varied = frame.loc[frame["study"] == of["study"], GROUPS].nunique() > 1

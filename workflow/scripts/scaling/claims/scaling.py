@@ -142,7 +142,7 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     efficiency = ", ".join(span(rows[kind] / count) for _, rows in found[:3])
     text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}. "
     text += f"Efficiency (speedup / {count}), in this order: {efficiency}. "
-    text += "Strong scaling (fixed global batch) of whole epochs: "
+    text += "Strong scaling (fixed global batch) of epochs: "
     return f"{text}{', '.join(strong[:4]) or 'not measured (key grid.strong_scaling)'}."
 
 
