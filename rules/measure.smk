@@ -84,7 +84,8 @@ use rule peaks_measure as machine_check with:
         **JOBS.timed(JOBS.most),
     params:
         files=JOBS.job("check", MachineCheck)["files"],
-        # Depends on resources, so a change outdates nothing: the check came before everything else.
+        # More GPUs are checked anew. Else a change outdates nothing: the check came before all else.
+        gpus=JOBS.most,
         code=None,
         job=lambda wildcards, resources: as_json(
             check=JOBS.options(

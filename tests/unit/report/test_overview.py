@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from examples import stored
@@ -11,6 +12,7 @@ from examples.records import full_training
 from scaling.core.grid import CELL_KEYS
 from scaling.report import cells as of_page
 from scaling.report import overview, planning, provenance
+from scaling.report.views.scaling import merged, over_machines
 from scaling.tables import schema
 from scaling.tables.accuracy import trained_to_accuracy
 
@@ -65,12 +67,25 @@ def test_break_even_is_one_range_over_machines_everywhere(untrained):
     assert math.isnan(rows.loc["tuned", "ddp", 2, 128]["break_even_min"])
     unsure = rows.loc["plain", "ddp", 2, 64]
     assert unsure["fixed_global_batch_speedup_low"] < 1 and math.isnan(unsure["break_even_min"])
+    once = planning.how_many_gpus(study, cells.assign(fixed_global_batch_speedup_low=math.nan))
+    known = once.dropna(subset="break_even_min")
+    assert known["recipe"].tolist() == ["tuned"] and known["batch_size"].tolist() == [64]
     cards = overview.cards(study, cells)
     for text in (overview.lead(study, cells, cards), cards[-1].text):
         assert "from 38 epochs on at the latest (1–38 by machine)" in text.striptags()
     models = stored.study("h200x2-models")
     rows = planning.how_many_gpus(models, of_page.of_study(models))
     assert not rows.duplicated(CELL_KEYS).any()
+
+
+def test_tables_over_machines_take_medians_of_machines():
+    rows = [(8, "a", 1.0), (8, "a", 2.0), (8, "a", 3.0), (8, "b", 6.0), (16, "b", 5.0)]
+    sent = pd.DataFrame(rows, columns=["message_bytes", "machine", "seconds"])
+    sent = sent.assign(seconds_max=sent["seconds"], correct=sent["seconds"] < 6)
+    found = over_machines(sent, "message_bytes")
+    assert found["seconds"].tolist() == [4, 5] and found["seconds_max"].tolist() == [6, 5]
+    assert found["correct"].tolist() == [False, True] and found["merged"].tolist() == [4, 1]
+    assert merged(found).startswith("Medians") and merged(found.tail(1)) == ""
 
 
 def test_nothing_is_recommended_without_accuracy_or_gpus():

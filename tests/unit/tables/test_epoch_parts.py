@@ -119,6 +119,16 @@ def test_data_wait_without_loader_processes_is_the_hosts(engine, share):
     assert derived(timing=timing, costs=costs).utilization["loading_share"].item() == share
 
 
+def test_data_wait_on_one_machine_is_of_its_run():
+    tables = stored.study("h200x2")
+    cell = "recipe == 'plain' and batch_size == 64 and strategy == 'ddp'"
+    (run,) = tables.provenance.query(cell).dropna(subset="epoch_seconds").itertuples()
+    (used,) = tables.utilization.query(cell).itertuples()
+    wait = run.epoch_seconds - run.training_seconds
+    assert used.loading_share == pytest.approx(wait / run.epoch_seconds)
+    assert used.epoch_seconds > 1.1 * run.epoch_seconds
+
+
 @pytest.mark.parametrize("name", ["h200x2", "h200x2-models", "h200x4", "cpu"])
 def test_parts_add_up_to_the_epoch(name):
     tables = stored.study(name)

@@ -208,9 +208,9 @@ def bandwidth(tables: StudyTables) -> Answer:
     rate, peak = map(fmt.significant, (one.bandwidth_gb_per_s, one.peak_gb_per_s))
     text = f"In training, gradients of {label(one)} reach {rate} GB/s: "
     text += f"{fmt.percent(one.utilization)} of the {peak} GB/s that the same messages reach alone."
-    copies = tables.peaks[tables.peaks["quantity"] == "gpu_to_gpu_copy"]["value"]
+    copies = tables.peaks.query("quantity == 'gpu_to_gpu_copy' and peak")["value"]
     if len(copies):
-        text += f" A large copy between two GPUs reaches {fmt.rate(copies.max(), 'B/s')}."
+        text += f" A large copy between two GPUs reaches {fmt.rate(copies.median(), 'B/s')}."
     worst, best = extremes(known, "utilization")
     shares = (f"{fmt.percent(row.utilization)} ({label(row)})" for row in (worst, best))
     text += f" Shares are {' to '.join(shares)}." * (len(known) > 1)

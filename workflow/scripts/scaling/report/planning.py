@@ -82,7 +82,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
     Each recipe and strategy is compared at its batch size nearest to 128 on one GPU. Rows with this
     batch size per GPU show weak scaling. Rows with this global batch show strong scaling.
-    `break_even_…` is NaN where the interval of the strong speedup does not exclude 1 or less.
+    `break_even_…` is NaN where the strong speedup or its interval reaches 1 or less.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules)
@@ -99,5 +99,5 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     # Strategies of a recipe share its row on one GPU.
     shared = pd.concat(found).drop_duplicates(CELL_KEYS)
     rows = pd.concat([shared, trainings(study).assign(status="ok")], ignore_index=True)
-    unsure = rows["fixed_global_batch_speedup_low"] <= 1
-    return rows.assign(**rows[["break_even_min", "break_even_max"]].mask(unsure))
+    least = rows["fixed_global_batch_speedup_low"].fillna(rows["fixed_global_batch_speedup"])
+    return rows.assign(**rows[["break_even_min", "break_even_max"]].where(least > 1))

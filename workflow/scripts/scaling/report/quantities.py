@@ -50,9 +50,9 @@ def lengths(row: Any) -> str:
 
 
 def rates(row: Any) -> str:
-    """Return the range of a peak rate over machines; "" on one machine."""
-    ends = (rate(value, row.unit) for value in (row.value_min, row.value_max))
-    return " to ".join(ends) if row.machine > 1 else ""
+    """Return the range of a peak rate, `341–414`; "" if it was measured once."""
+    low, high = (rate(value, row.unit) for value in (row.value_min, row.value_max))
+    return f"{low.split()[0]}–{high.split()[0]}" if row.merged > 1 else ""
 
 
 def scaled(factor: float) -> Callable[[float], str]:

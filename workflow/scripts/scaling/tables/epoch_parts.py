@@ -161,12 +161,18 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     whole = (1 / table["step_seconds"]).where(table["engine"] == COMMAND.name)
     of_a_step = whole.fillna(table["iterations"] / epoch)
     idle = (1 - table["step_busy_seconds"] * of_a_step).clip(lower=0)
-    wait = (epoch - table["training_seconds"]).clip(lower=0).fillna(table["loader_seconds"])
+    # Training times of one machine are not moved to the average machine, as epochs are.
+    ran = tables.provenance.groupby(CELL_KEYS)["epoch_seconds"].median().rename("ran")
+    ran = (
+        table[CELL_KEYS].join(ran, on=CELL_KEYS)["ran"].where(table["machines"] == 1).fillna(epoch)
+    )
+    host = table["loader_seconds"] / epoch
+    loading = ((ran - table["training_seconds"]) / ran).clip(lower=0).fillna(host)
     # Loader processes also slow down steps; of other engines it is at most the host's wait.
     options = {name: ENGINES.find(name).options.model_fields for name in ENGINES.names()}
     loads = table["engine"].isin([name for name in options if "loader_workers" in options[name]])
-    wait = wait.where(loads, wait.clip(upper=table["loader_seconds"]))
-    loading, exposed = wait / epoch, table["exposed_seconds"] / epoch
+    loading = loading.where(loads, loading.clip(upper=host))
+    exposed = table["exposed_seconds"] / epoch
     computing, left = table["step_compute_seconds"] * of_a_step, 1 - loading.fillna(0)
     fits = (left / (exposed.fillna(0) + computing)).clip(upper=1).fillna(1)
     exposed, computing = exposed * fits, computing * fits

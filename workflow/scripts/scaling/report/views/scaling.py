@@ -155,24 +155,25 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
 
 
-WHOLE = {"machine": "nunique", "correct": "all"}
-
-
 def over_machines(rows: pd.DataFrame, keys: str) -> pd.DataFrame:
-    """Return a row for each value of `keys`: medians over machines, and `machine`, their number.
+    """Return a row for each value of `keys`: medians of each machine, then over machines.
 
-    Columns `…_min` and `…_max` are those of all machines. `correct` holds if it does on all.
+    Columns `…_min` and `…_max` are those of all rows. `correct` holds if it does in all. `merged`
+    is the number of rows.
     """
-    numbers = rows.select_dtypes("number").columns.difference(keys.split())
+    by, rows = keys.split(), rows.assign(merged=1)
+    numbers = rows.select_dtypes("number").columns.difference(by)
     how = {name: {"min": "min", "max": "max"}.get(name[-3:], "median") for name in numbers}
-    how |= {name: one for name, one in WHOLE.items() if name in rows}
-    return rows.groupby(keys.split(), sort=False, dropna=False).agg(how).reset_index()
+    how |= {"merged": "sum"} | ({"correct": "all"} if "correct" in rows else {})
+    for names in ([*by, "machine"], by):
+        rows = rows.groupby(names, sort=False, dropna=False).agg(how).reset_index()
+    return rows
 
 
-def machines(rows: pd.DataFrame) -> str:
-    """Return the note of a table by `over_machines`; "" for one machine."""
-    count = rows["machine"].max()
-    return f"Medians over {count} machines, ranges of all repetitions." * bool(count > 1)
+def merged(rows: pd.DataFrame) -> str:
+    """Return the note of a table by `over_machines`; "" if each of its rows was measured once."""
+    text = "Medians over machines, and over repeats on one; ranges over all."
+    return text * bool(rows["merged"].max() > 1)
 
 
 TRAINING = "Training: without data loading, on batches that are in memory already."
@@ -255,7 +256,7 @@ TABLES = {
             "gpus message_bytes message_kind",
             "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
             lambda study, _: over_machines(study.interconnect, "gpus kind message_bytes"),
-            note=machines,
+            note=merged,
         ),
     ],
     "Q4": [
@@ -315,7 +316,7 @@ TABLES = {
             lambda study, _: over_machines(
                 study.peaks[study.peaks["peak"]], "quantity precision state unit"
             ),
-            note=machines,
+            note=merged,
         ),
         View("findings", "Warnings", CELL, "message", lambda study, _: study.audit),
     ],
