@@ -12,7 +12,7 @@ from scaling.core.numbers import data, percent, plural, significant, words
 from scaling.registry.strategy import DP
 from scaling.report.planning import LAB, changes, how_many_gpus
 from scaling.report.quantities import define, whole
-from scaling.report.table import Column, View, fill, printed
+from scaling.report.table import Column, OfFrame, View, fill, printed
 from scaling.tables.epoch_parts import exchange
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
@@ -170,10 +170,10 @@ def over_machines(rows: pd.DataFrame, keys: str) -> pd.DataFrame:
     return rows
 
 
-def merged(rows: pd.DataFrame) -> str:
-    """Return the note of a table by `over_machines`; "" if each of its rows was measured once."""
-    text = "Medians over machines, and over repeats on one; ranges over all."
-    return text * bool(rows["merged"].max() > 1)
+def merged(quantities: str) -> OfFrame:
+    """Return a function for a table by `over_machines`: its note, "" if all was measured once."""
+    text = f"{quantities} are medians over machines, and over repeats on one; ranges are of all."
+    return lambda rows: text * bool(rows["merged"].max() > 1)
 
 
 TRAINING = "Training: without data loading, on batches that are in memory already."
@@ -256,7 +256,7 @@ TABLES = {
             "gpus message_bytes message_kind",
             "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
             lambda study, _: over_machines(study.interconnect, "gpus kind message_bytes"),
-            note=merged,
+            note=merged("Times and bandwidths"),
         ),
     ],
     "Q4": [
@@ -316,7 +316,7 @@ TABLES = {
             lambda study, _: over_machines(
                 study.peaks[study.peaks["peak"]], "quantity precision state unit"
             ),
-            note=merged,
+            note=merged("Rates"),
         ),
         View("findings", "Warnings", CELL, "message", lambda study, _: study.audit),
     ],
