@@ -12,7 +12,7 @@ from examples.records import full_training
 from scaling.core.grid import CELL_KEYS
 from scaling.report import cells as of_page
 from scaling.report import overview, planning, provenance
-from scaling.report.views.scaling import merged, over_machines
+from scaling.report.table import merged, over_machines
 from scaling.tables import schema
 from scaling.tables.accuracy import trained_to_accuracy
 

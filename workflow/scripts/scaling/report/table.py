@@ -228,3 +228,25 @@ def tables(views: Iterable[View], *given: Any) -> list[Table]:
 
 def _filled(cell: Figure) -> bool:
     return cell.text not in (EMPTY, "")
+
+
+def over_machines(rows: pd.DataFrame, keys: str) -> pd.DataFrame:
+    """Return a row for each value of `keys`: medians of each machine, then over machines.
+
+    Columns `…_min` and `…_max` are those of all rows. `correct` holds if it does in all. `merged`
+    is the number of rows. Of texts, the first is returned.
+    """
+    by, rows = keys.split(), rows.assign(merged=1)
+    how = dict.fromkeys(rows.columns.difference([*by, "machine"]), "first")
+    for name in rows.select_dtypes("number").columns.difference(by):
+        how[name] = {"min": "min", "max": "max"}.get(name[-3:], "median")
+    how |= {"merged": "sum"} | ({"correct": "all"} if "correct" in rows else {})
+    for names in ([*by, "machine"], by):
+        rows = rows.groupby(names, sort=False, dropna=False).agg(how).reset_index()
+    return rows
+
+
+def merged(quantities: str) -> OfFrame:
+    """Return a function for a table by `over_machines`: its note, "" if all was measured once."""
+    text = f"{quantities} are medians over machines, and over repeats on one; ranges are of all."
+    return lambda rows: text * bool(rows["merged"].max() > 1)

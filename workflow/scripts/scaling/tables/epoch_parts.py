@@ -163,9 +163,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     idle = (1 - table["step_busy_seconds"] * of_a_step).clip(lower=0)
     # Training times of one machine are not moved to the average machine, as epochs are.
     ran = tables.provenance.groupby(CELL_KEYS)["epoch_seconds"].median().rename("ran")
-    ran = (
-        table[CELL_KEYS].join(ran, on=CELL_KEYS)["ran"].where(table["machines"] == 1).fillna(epoch)
-    )
+    ran = table.join(ran, on=CELL_KEYS)["ran"].where(table["machines"] == 1).fillna(epoch)
     host = table["loader_seconds"] / epoch
     loading = ((ran - table["training_seconds"]) / ran).clip(lower=0).fillna(host)
     # Loader processes also slow down steps; of other engines it is at most the host's wait.

@@ -12,7 +12,7 @@ from scaling.core.numbers import data, percent, plural, significant, words
 from scaling.registry.strategy import DP
 from scaling.report.planning import LAB, changes, how_many_gpus
 from scaling.report.quantities import define, whole
-from scaling.report.table import Column, OfFrame, View, fill, printed
+from scaling.report.table import Column, View, fill, merged, over_machines, printed
 from scaling.tables.epoch_parts import exchange
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
@@ -108,8 +108,7 @@ RULES = {
 
 def rules(rows: pd.DataFrame) -> str:
     """Return the notes (`RULES`) of the columns of `rows` that have a value, as one text."""
-    known = (name for name in RULES if rows[name].notna().any())
-    return " ".join(map(RULES.__getitem__, known))
+    return " ".join(text for name, text in RULES.items() if rows[name].notna().any())
 
 
 def rate(cells: pd.DataFrame) -> Markup | str:
@@ -153,27 +152,6 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     largest = known.drop_duplicates("recipe", keep="last")
     found = pd.concat([known[known["reference"].eq(True)], largest]).drop_duplicates(CELL_KEYS)
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
-
-
-def over_machines(rows: pd.DataFrame, keys: str) -> pd.DataFrame:
-    """Return a row for each value of `keys`: medians of each machine, then over machines.
-
-    Columns `…_min` and `…_max` are those of all rows. `correct` holds if it does in all. `merged`
-    is the number of rows.
-    """
-    by, rows = keys.split(), rows.assign(merged=1)
-    numbers = rows.select_dtypes("number").columns.difference(by)
-    how = {name: {"min": "min", "max": "max"}.get(name[-3:], "median") for name in numbers}
-    how |= {"merged": "sum"} | ({"correct": "all"} if "correct" in rows else {})
-    for names in ([*by, "machine"], by):
-        rows = rows.groupby(names, sort=False, dropna=False).agg(how).reset_index()
-    return rows
-
-
-def merged(quantities: str) -> OfFrame:
-    """Return a function for a table by `over_machines`: its note, "" if all was measured once."""
-    text = f"{quantities} are medians over machines, and over repeats on one; ranges are of all."
-    return lambda rows: text * bool(rows["merged"].max() > 1)
 
 
 TRAINING = "Training: without data loading, on batches that are in memory already."
@@ -313,9 +291,7 @@ TABLES = {
             "What the machine reaches",
             "quantity precision state",
             "rate",
-            lambda study, _: over_machines(
-                study.peaks[study.peaks["peak"]], "quantity precision state unit"
-            ),
+            lambda study, _: over_machines(study.peaks.query("peak"), "quantity precision state"),
             note=merged("Rates"),
         ),
         View("findings", "Warnings", CELL, "message", lambda study, _: study.audit),
