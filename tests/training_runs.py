@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[1]
 CELL = {"recipe": "plain", "strategy": "ddp", "gpus": 1, "batch_size": 10, "seed": 0}
 SWITCHES = {"compile": False, "cuda_graph": False, "fused_norms": False, "channels_last": True}
 """Options of recipe `tuned`, as on a CPU."""
+KILLED = {rank: f"rank {rank} ended without a word after 1 epoch.*no record" for rank in (0, 1)}
+"""What the error of a run says, on a CPU and on GPUs, if a rank was killed in epoch 2."""
 
 
 def tuned(**options):

@@ -21,7 +21,7 @@ from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
 from scaling.training.resident import Resident
-from training_runs import SWITCHES, run, supervise_faulty, tuned
+from training_runs import KILLED, SWITCHES, run, supervise_faulty, tuned
 
 GPUS = torch.cuda.device_count()
 several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
@@ -32,7 +32,14 @@ FLOPS_OF_WIDTH_1 = 921_696
 
 
 def trainer(
-    global_batch=32, gpus=1, strategy="ddp", rate=0.01, processes=1, micro_batches=1, **options
+    global_batch=32,
+    gpus=1,
+    strategy="ddp",
+    rate=0.01,
+    weight_decay=5e-4,
+    processes=1,
+    micro_batches=1,
+    **options,
 ):
     """Return a trainer with recipe `tuned`, its model, and the initial state of the model.
 
@@ -45,6 +52,7 @@ def trainer(
         model=Model(width=16),
         instrumented_iterations=0,
         learning_rate=rate,
+        weight_decay=weight_decay,
         micro_batches=micro_batches,
         recipe_options={**OPTIONS, **options},
     )
@@ -88,6 +96,27 @@ def test_captured_steps_train_as_launched_ones_do_tail_included(options):
         moved.append(torch.cat([part.flatten() for part in movement(model, before)]))
         tuned.close()
     assert (moved[0] - moved[1]).norm() < 0.01 * moved[0].norm()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_three_captured_steps_decay_no_batch_norm_and_no_bias(precision, compiled):
+    """The weight decay moves weights by 5.6 % (1 + 1.9 + 2.71 times 1 %), gradients hardly."""
+    options = {"precision": precision, "compile": compiled, "decay_batch_norm": False}
+    tuned, model, before = trainer(
+        cuda_graph=True, rate=STEADY_RATE, weight_decay=0.01 / STEADY_RATE, **options
+    )
+    assert tuned.applied["cuda_graph"] and tuned.applied["compile"] == compiled
+    assert tuned.in_memory(3)(3).iterations == 3
+    tuned.close()
+    for (name, parameter), moved in zip(
+        model.named_parameters(), movement(model, before), strict=True
+    ):
+        assert moved.any(), name
+        if parameter.dim() > 1:
+            assert moved.norm() == pytest.approx(0.056 * before[name].norm().item(), rel=0.1), name
+        else:
+            assert moved.abs().max() < 0.01, name
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
@@ -223,16 +252,17 @@ def test_progress_follows_the_device_not_the_host():
 
 
 INSIDE = r"rank 0: timed out: waited \d+ s after step 1 of epoch 2.*; likely stuck: rank 1\)"
+CAPTURED = tuned(**OPTIONS | {"cuda_graph": True})
 
 
 @several
 @pytest.mark.parametrize(
     ("fault", "asked", "named"),
     [
-        ("killed:1:1", {}, "rank 1 ended without a word"),
+        *((f"killed:{rank}:1", asked, KILLED[rank]) for rank in KILLED for asked in ({}, CAPTURED)),
         ("stuck:1:1", {}, "rank 1 was still"),
-        ("stuck:1:1", tuned(**OPTIONS | {"cuda_graph": True}), INSIDE),
-        ("stopped:1:1", tuned(**OPTIONS | {"cuda_graph": True}), INSIDE),
+        ("stuck:1:1", CAPTURED, INSIDE),
+        ("stopped:1:1", CAPTURED, INSIDE),
     ],
 )
 def test_lost_rank_ends_the_run_and_is_named(images, tmp_path, monkeypatch, fault, asked, named):
@@ -240,3 +270,4 @@ def test_lost_rank_ends_the_run_and_is_named(images, tmp_path, monkeypatch, faul
     asked = {"device": "cuda", "collective-timeout-seconds": 5} | asked
     with pytest.raises(UserError, match=named):
         supervise_faulty(images, tmp_path / "run.json", monkeypatch, fault, **asked)
+    assert not list(tmp_path.iterdir())

@@ -94,7 +94,7 @@ MEASURED = [
     ("data/images.py", "BILINEAR", "NEAREST", {"dataset_prepare"}),
     ("training/eager.py", "shuffle=True, seed", "shuffle=False, seed", STUDIED),
     ("training/step.py", "part < parts - 1", "part < parts", STUDIED | TUNED | LARGE),
-    ("training/flat_sgd.py", "BUCKET_MB = 1.0", "BUCKET_MB = 2.0", TUNED | LARGE | LINK),
+    ("training/foreach_sgd.py", "BUCKET_MB = 1.0", "BUCKET_MB = 2.0", TUNED | LARGE | LINK),
     ("training/resident.py", "options.model_copy", "options.copy", TUNED | LARGE),
     ("training/strategies.py", "device_ids=devices", "device_ids=None", WRAPPED),
     ("training/evaluation.py", "size: int = 500", "size: int = 50", STUDIED | TUNED | LARGE),

@@ -6,13 +6,14 @@ from torchvision import transforms
 
 from examples.small_trainings import MEAN, STD
 from examples.small_trainings import images as noise
+from scaling.data import resident as module
 from scaling.data.batches import Images
 from scaling.data.dataset import ImageDataset
-from scaling.data.resident import ResidentImages, StreamedImages
+from scaling.data.resident import ResidentImages
 
 
-def resident(data, padding=4, flip=True, rank=0, ranks=1, kind=ResidentImages):
-    return kind(data, padding, flip, torch.device("cpu"), rank, ranks, seed=0)
+def resident(data, padding=4, flip=True, rank=0, ranks=1):
+    return ResidentImages(data, padding, flip, torch.device("cpu"), rank, ranks, seed=0)
 
 
 def places(count, **rank):
@@ -81,11 +82,13 @@ def test_images_without_augmentation_are_only_normalized():
     assert np.allclose(batch.permute(0, 2, 3, 1).numpy(), normal, atol=1e-5)
 
 
-def test_streamed_batches_are_the_resident_ones():
-    resident_images, streamed = (
-        resident(noise(26, 26, side=12), padding=2, rank=1, ranks=2, kind=kind)
-        for kind in (ResidentImages, StreamedImages)
-    )
+def test_streamed_batches_are_the_resident_ones(monkeypatch):
+    made = []
+    for streams in (False, True):
+        monkeypatch.setattr(module, "must_stream", lambda *_, streams=streams: streams)
+        made.append(resident(noise(26, 26, side=12), padding=2, rank=1, ranks=2))
+    resident_images, streamed = made
+    assert streamed.streamed
     # Whole batches, a smaller last one; then an epoch that is left before its end.
     for epoch, sizes in ((1, (5, 5, 3)), (2, (5,)), (3, (5, 5))):
         for images in (resident_images, streamed):

@@ -7,7 +7,7 @@ import pytest
 
 from scaling.core.errors import UserError
 from scaling.launch import launcher, ranks
-from training_runs import run, supervise_faulty, tuned
+from training_runs import KILLED, run, supervise_faulty, tuned
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,11 @@ STUCK = {"collective-timeout-seconds": 3}
 @pytest.mark.parametrize(
     ("fault", "options", "why", "said"),
     [
-        ("killed:1:1", {}, "rank 1 ended without a word after 1 epoch", ""),
+        *(
+            (f"killed:{rank}:1", asked, KILLED[rank], "")
+            for rank in KILLED
+            for asked in ({}, tuned())
+        ),
         (
             *("stuck:1:1", STUCK),
             r"\(rank 0: .*[Tt]imed out.*; likely stuck: rank 1\)",

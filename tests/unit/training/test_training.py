@@ -21,7 +21,7 @@ from scaling.launch import supervisor
 from scaling.launch.ranks import Rank
 from scaling.models.resnet import BasicBlock, ResNet18
 from scaling.training import evaluation, resident
-from scaling.training.flat_sgd import FlatSGD
+from scaling.training.foreach_sgd import ForeachSGD
 from scaling.training.step import DeviceStep
 from training_runs import ROOT, run, spec_of, supervise_faulty, tuned
 
@@ -207,8 +207,8 @@ def test_recipe_applies_a_techniques_schedule_and_rates(images, monkeypatch):
     assert trainer.replica._momentum.item() == pytest.approx(0.6)
     last = [module.bn2.weight for module in model.modules() if isinstance(module, BasicBlock)]
     assert len(last) == 8 and not any(weight.any() for weight in last)
-    set_rates = create_autospec(FlatSGD.set_rates, side_effect=FlatSGD.set_rates)
-    monkeypatch.setattr(FlatSGD, "set_rates", set_rates)
+    set_rates = create_autospec(ForeachSGD.set_rates, side_effect=ForeachSGD.set_rates)
+    monkeypatch.setattr(ForeachSGD, "set_rates", set_rates)
     trainer.run_epoch(1)
     assert model.stem[1].num_batches_tracked == 2 and all(weight.any() for weight in last)
     for number in range(2, 6):

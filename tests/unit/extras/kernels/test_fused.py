@@ -12,7 +12,7 @@ from triton.runtime import interpreter
 from extras.kernels.fused import SUMS, FusedNorm, FusedResNet
 from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
-from scaling.training.flat_sgd import FlatSGD
+from scaling.training.foreach_sgd import ForeachSGD
 from training_runs import DEVICE, INTERPRET
 
 ERROR = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
@@ -98,7 +98,7 @@ def test_fused_micro_batches_equal_those_of_the_plain_model():
         for parameter in plain.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     own = copy.deepcopy(plain)
-    optimizer = FlatSGD(own)
+    optimizer = ForeachSGD(own)
     optimizer.start({"lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}, UpdateRule())
     fused = FusedResNet(optimizer.model, False, optimizer.aside)
     before = [parameter.detach().clone() for parameter in own.parameters()]

@@ -17,7 +17,7 @@ from scaling.launch.ranks import Rank
 from scaling.models.build import LEAST_BATCH, build
 from scaling.training import strategies
 from scaling.training.captured_steps import captured
-from scaling.training.flat_sgd import FlatSGD
+from scaling.training.foreach_sgd import ForeachSGD
 
 BYTES_PER_ELEMENT = 4
 SETTLING_STEPS = 3
@@ -65,7 +65,7 @@ def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
     model = build(sweep.model, len(described.get("classes", range(10)))).to(rank.device)
-    flat = FlatSGD(copy.deepcopy(model), rank.processes, torch.bfloat16)
+    flat = ForeachSGD(copy.deepcopy(model), rank.processes, torch.bfloat16)
     tuned = flat.parallel(flat.model)
     plain = strategies.ddp(model, rank, rank.processes)
     for _ in range(SETTLING_STEPS):

@@ -15,7 +15,7 @@ from torch import nn
 
 from scaling.core import environment
 from scaling.data.dataset import ImageDataset
-from scaling.data.resident import ResidentImages, StreamedImages, must_stream
+from scaling.data.resident import ResidentImages
 from scaling.launch import outcome
 from scaling.launch.ranks import Rank
 from scaling.launch.run_spec import RunSpec
@@ -25,7 +25,7 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.resident import KERNELS, Options
 from scaling.registry.strategy import STRATEGIES
 from scaling.training.captured_steps import refusals
-from scaling.training.flat_sgd import FlatSGD, FlatShards
+from scaling.training.foreach_sgd import FlatShards, ForeachSGD
 from scaling.training.step import DeviceStep, InPrecision, allow_tf32
 from scaling.training.strategies import Wrapped
 from scaling.training.trainer import EpochResult, Trainer, TrainIterations
@@ -35,9 +35,8 @@ CUDNN_ALGORITHMS = 10
 EXHAUSTIVE_SEARCH_UP_TO = 512
 """Largest batch per GPU for which cuDNN tries all algorithms, with resnet18-cifar. On one H200,
 steps are 1 to 2 % shorter up to 512. At 2048 they are not, and the search takes 40 s longer."""
-UPDATES: dict[str, type[FlatSGD]] = {"ddp": FlatSGD, "zero1": FlatShards}
-"""Maps strategies to classes that keep all weights in one flat array. Other strategies wrap the
-model."""
+UPDATES: dict[str, type[ForeachSGD]] = {"ddp": ForeachSGD, "zero1": FlatShards}
+"""Maps strategies to classes that update all tensors at once. Other strategies wrap the model."""
 PREPARED_SHARE = 0.05
 """A smaller last batch is compiled only if it has at least this fraction of an epoch's images."""
 
@@ -57,8 +56,7 @@ class Resident(Trainer):
         options, cell = Options(**spec.recipe_options), spec.cell
         self._model, self._rule = model, options
         self._replicated = rank.processes == 1 and cell.gpus > 1
-        streams = must_stream(dataset, spec.crop_padding, rank.device)
-        self._images = (StreamedImages if streams else ResidentImages)(
+        self._images = ResidentImages(
             *(dataset, spec.crop_padding, spec.horizontal_flip, rank.device),
             *(rank.index, rank.processes, cell.seed),
         )
@@ -93,7 +91,7 @@ class Resident(Trainer):
         self.applied = {
             **options.model_dump(exclude_defaults=True),
             "precision": environment.applied_precision(options.precision, rank.device.type),
-            "images": "streamed" if streams else "resident",
+            "images": "streamed" if self._images.streamed else "resident",
             "notes": refused + notes,
         }
         rate, rest = options.peaks(spec.learning_rate)
@@ -133,7 +131,7 @@ class Resident(Trainer):
             _compile_blocks(self._blocks, options.compile)
         else:
             working = torch.bfloat16 if bf16 and not self._replicated else None
-            update = UPDATES[spec.cell.strategy] if rank.processes > 1 else FlatSGD
+            update = UPDATES[spec.cell.strategy] if rank.processes > 1 else ForeachSGD
             flat = update(self._model, rank.processes, working, options.compile)
             self.replica, trained = flat, flat.parallel(_forward_pass(flat, options))
         self.replica.start(spec.sgd, self._rule)
@@ -197,7 +195,7 @@ def _compile_blocks(blocks: list[nn.Module], compiled: bool) -> None:
             block.compile(dynamic=False)
 
 
-def _forward_pass(replica: FlatSGD, options: Options) -> nn.Module:
+def _forward_pass(replica: ForeachSGD, options: Options) -> nn.Module:
     """Return a module equivalent to `replica.model`, fused or compiled according to `options`."""
     model = replica.model
     if options.fused_norms and isinstance(model, ResNet18):

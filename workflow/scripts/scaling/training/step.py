@@ -69,7 +69,7 @@ class Step:
 class DeviceStep(Step):
     """A training step, eager or as a CUDA graph, on batches that `images` creates on the device.
 
-    `images` is a `ResidentImages` or `StreamedImages`. For batch sizes in `prepared`, cuDNN
+    `images` is a `ResidentImages`. For batch sizes in `prepared`, cuDNN
     searches for fast algorithms and, if `compiled`, torch.compile compiles the step. Each
     combination of rule, batch size, and exchange of gradients (on or off) has its own graph.
     """

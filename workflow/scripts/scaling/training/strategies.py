@@ -75,7 +75,7 @@ class Wrapped:
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Ignore the rates, because this optimizer has a constant rate. `FlatSGD` applies them."""
+        """Ignore the rates: this optimizer's rate is constant. `ForeachSGD` applies them."""
 
     @property
     def state(self) -> list[Tensor]:

@@ -1,10 +1,9 @@
-"""The arithmetic of SGD and Muon, and initial scales of batch norms."""
+"""The arithmetic of SGD and Muon."""
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from scaling.models.resnet import BasicBlock
-from scaling.registry.update_rule import UpdateRule
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon. They raise
@@ -12,21 +11,32 @@ small singular values fast; values end between 0.7 and 1.2 instead of at 1 (Jord
 
 
 def sgd(
-    weights: Tensor,
-    momenta: Tensor,
-    gradients: Tensor,
-    working: Tensor | None,
+    weights: list[Tensor],
+    momenta: list[Tensor],
+    gradients: list[Tensor],
+    working: list[Tensor],
     rate: Tensor,
     momentum: Tensor,
-    decay: Tensor | float,
+    decay: Any,
+    local_rates: list[Tensor],
     nesterov: bool,
 ) -> None:
-    """Update the flat array `weights` in place, as torch.optim.SGD does; copy it to `working`."""
-    change = gradients + decay * weights
-    momenta.mul_(momentum).add_(change)
-    weights.sub_(rate * (change + momentum * momenta if nesterov else momenta))
-    if working is not None:
-        working.copy_(weights)
+    """Update `weights` in place, as torch.optim.SGD does; copy them to `working`, if not empty.
+
+    `decay` is a number for all tensors, or a list with a scalar tensor for each of them. So is
+    `local_rates`, which multiply the change before the momentum, as in LARS; [] if all are 1.
+    """
+    change = torch._foreach_add(torch._foreach_mul(weights, decay), gradients)
+    if local_rates:
+        change = torch._foreach_mul(change, local_rates)
+    torch._foreach_mul_(momenta, momentum)
+    torch._foreach_add_(momenta, change)
+    step = (
+        torch._foreach_add(change, torch._foreach_mul(momenta, momentum)) if nesterov else momenta
+    )
+    torch._foreach_sub_(weights, torch._foreach_mul(step, rate))
+    if working:
+        torch._foreach_copy_(working, weights)
 
 
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
@@ -53,10 +63,3 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices.dtype)
-
-
-def prepare(model: nn.Module, rule: UpdateRule) -> None:
-    """If `rule.zero_gamma`, set the last batch-norm scale of each residual block to 0, in place."""
-    for module in model.modules():
-        if rule.zero_gamma and isinstance(module, BasicBlock):
-            nn.init.zeros_(module.bn2.weight)

@@ -1,6 +1,7 @@
-"""SGD, LARS and Muon on one flat array equal their definitions, with one and two processes."""
+"""SGD, LARS and Muon on all tensors at once equal their definitions, with one and two processes."""
 
 import copy
+import itertools
 
 import pytest
 import torch
@@ -9,9 +10,9 @@ from torch import nn
 
 from scaling.models.resnet import ResNet18
 from scaling.registry.update_rule import UpdateRule
-from scaling.training import flat_sgd as flat_sgd_module
+from scaling.training import foreach_sgd as module
 from scaling.training import update
-from scaling.training.flat_sgd import FlatSGD, FlatShards, room_of
+from scaling.training.foreach_sgd import FlatShards, ForeachSGD, in_order_of, room_of
 from scaling.training.update import orthogonalized
 from training_runs import in_ranks
 
@@ -28,7 +29,7 @@ def network():
     return nn.Sequential(nn.Conv2d(2, 3, 2), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
 
 
-def flat_sgd(model, *options, sgd=RATES, kind=FlatSGD, **rule):
+def foreach_sgd(model, *options, sgd=RATES, kind=ForeachSGD, **rule):
     made = kind(model, *options)
     made.start(sgd, UpdateRule(**rule))
     return made
@@ -44,11 +45,11 @@ def gradients(model, step):
     return [torch.randn_like(parameter) for parameter in model.parameters()]
 
 
-def take(flat, model, step):
+def take(optimizer, model, step):
     """Take one step of the optimizer, with the gradients of step number `step`."""
     pairs = zip(model.parameters(), gradients(model, step), strict=True)
-    flat.backward(sum((parameter * gradient).sum() for parameter, gradient in pairs), 1)
-    flat.step()
+    optimizer.backward(sum((parameter * gradient).sum() for parameter, gradient in pairs), 1)
+    optimizer.step()
 
 
 def take_steps(optimizer, shares, steps, forward=None):
@@ -70,10 +71,10 @@ RULES = {
     "muon": {"muon": 0.1},
 }
 CASES = [
-    *((FlatSGD, None, 1, rule) for rule in RULES),
-    *((FlatSGD, torch.bfloat16, 1, rule) for rule in RULES),
+    *((ForeachSGD, None, 1, rule) for rule in RULES),
+    *((ForeachSGD, torch.bfloat16, 1, rule) for rule in RULES),
     *((FlatShards, dtype, 1, "sgd") for dtype in (None, torch.bfloat16)),
-    *((kind, None, 2, "sgd") for kind in (FlatSGD, FlatShards)),
+    *((kind, None, 2, "sgd") for kind in (ForeachSGD, FlatShards)),
 ]
 """Optimizer class, dtype of the working copy, micro-batches per rank, and rule of each case."""
 
@@ -83,20 +84,22 @@ def train_on(rank, folder, ranks, cases):
     dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=ranks)
     for place, (kind, dtype, parts, rule) in enumerate(cases):
         shares, models, messages = range(rank * parts, (rank + 1) * parts), [], []
-        for flat_sgd_module.BUCKET_MB in (25.0, 0.01):
+        for module.BUCKET_MB in (25.0, 0.01):
             models.append(resnet())
-            optimizer = flat_sgd(models[-1], ranks, dtype, kind=kind, **RULES[rule])
+            optimizer = foreach_sgd(models[-1], ranks, dtype, kind=kind, **RULES[rule])
             forward = optimizer.parallel(optimizer.model)
             take_steps(optimizer, shares, 1 if dtype else 2, forward)
             torch.save(models[-1].state_dict(), folder / f"{place}-{rank}")
             take_steps(optimizer, shares, 2, forward)
             messages.append(len(optimizer.bucket_bytes))
-        whole = sum(map(room_of, models[0].parameters()))
-        part = -(-whole // (64 * ranks)) * 64
-        assert optimizer.momenta[0].numel() == (part if kind is FlatShards else whole)
+        parameters = [*models[0].parameters()]
+        whole = sum(one.numel() for one in parameters)
+        part = -(-sum(map(room_of, parameters)) // (64 * ranks)) * 64
+        held = sum(one.numel() for one in optimizer.momenta[: len(parameters)])
+        assert held == (part if kind is FlatShards else whole)
         # Norms stay float32, and messages have one type.
-        assert messages[0] == (2 if dtype and kind is FlatSGD else 1)
-        assert (messages[1] > messages[0]) == (kind is FlatSGD)
+        assert messages[0] == (2 if dtype and kind is ForeachSGD else 1)
+        assert (messages[1] > messages[0]) == (kind is ForeachSGD)
         torch.testing.assert_close(*([*model.parameters()] for model in models))
     dist.destroy_process_group()
 
@@ -115,7 +118,7 @@ def test_two_ranks_take_the_steps_of_one(saved, place):
     for rank, model in enumerate(pair):
         model.load_state_dict(torch.load(saved / f"{place}-{rank}"))
     assert all(map(torch.equal, *(model.parameters() for model in pair)))
-    optimizer = flat_sgd(expected, 1, dtype, **RULES[rule])
+    optimizer = foreach_sgd(expected, 1, dtype, **RULES[rule])
     take_steps(optimizer, range(2 * parts), 1 if dtype else 2)
     if dtype:
         assert_moved_alike(pair[0], expected, 0.01)
@@ -133,9 +136,9 @@ def assert_moved_alike(found, expected, error):
         assert one.stride() == before.stride()
 
 
-def test_flat_sgd_steps_equal_torch_sgd_with_autocast():
+def test_foreach_sgd_steps_equal_torch_sgd_with_autocast():
     model, expected = resnet(), resnet()
-    optimizer = flat_sgd(model, 1, torch.bfloat16, sgd={**RATES, "weight_decay": 0.0})
+    optimizer = foreach_sgd(model, 1, torch.bfloat16, sgd={**RATES, "weight_decay": 0.0})
     reference = torch.optim.SGD(expected.parameters(), lr=0.1, momentum=0.9)
     take_steps(optimizer, [0], 3)
     for step in range(3):
@@ -152,26 +155,62 @@ def test_flat_sgd_steps_equal_torch_sgd_with_autocast():
 
 @pytest.mark.parametrize("nesterov", [False, True])
 @pytest.mark.parametrize("decay_batch_norm", [False, True])
-def test_flat_sgd_equals_torch_sgd_with_a_rate_for_each_step(nesterov, decay_batch_norm):
+def test_foreach_sgd_equals_torch_sgd_with_a_rate_for_each_step(nesterov, decay_batch_norm):
     ours, theirs = network(), network()
-    flat = flat_sgd(ours)
-    flat.set_rates(0.0, 0.0)
-    take(flat, ours, 7)  # Momenta alone, which a start forgets.
+    optimizer = foreach_sgd(ours)
+    optimizer.set_rates(0.0, 0.0)
+    take(optimizer, ours, 7)  # Momenta alone, which a start forgets.
     rule = UpdateRule(nesterov=nesterov, decay_batch_norm=decay_batch_norm)
-    flat.start({**RATES, "weight_decay": 0.1}, rule)
+    optimizer.start({**RATES, "weight_decay": 0.1}, rule)
     decays = [0.1 * decay_batch_norm, *3 * [0.1]]  # by the number of dimensions
     groups = [{"params": [p], "weight_decay": decays[p.dim() - 1]} for p in theirs.parameters()]
     sgd = torch.optim.SGD(groups, lr=1.0, momentum=0.9, nesterov=nesterov)
     for step, rate in enumerate([0.1, 0.3, 0.2]):
         if step:  # The first is that of the options.
-            flat.set_rates(rate, 0.0)
+            optimizer.set_rates(0.0, rate)
         for group in sgd.param_groups:
             group["lr"] = rate
-        take(flat, ours, step)
+        take(optimizer, ours, step)
         for other, gradient in zip(theirs.parameters(), gradients(theirs, step), strict=True):
             other.grad = gradient
         sgd.step()
     torch.testing.assert_close([*ours.parameters()], [*theirs.parameters()])
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+def test_gradients_can_have_another_memory_order(layout):
+    layers = [nn.Conv2d(2, 4, (3, 2)), nn.Conv2d(4, 6, 1)]
+    before = nn.Sequential(*layers).to(memory_format=layout)
+    expected = copy.deepcopy(before)
+    take(foreach_sgd(expected), expected, 0)
+    for order in itertools.permutations(range(4)):
+        model = copy.deepcopy(before)
+        optimizer = foreach_sgd(model)
+        for parameter, gradient in zip(model.parameters(), gradients(model, 0), strict=True):
+            if gradient.dim() == 4:
+                back = [order.index(place) for place in range(4)]
+                gradient = gradient.permute(order).contiguous().permute(back)
+            parameter.grad = gradient
+        optimizer.step()
+        torch.testing.assert_close([*model.parameters()], [*expected.parameters()])
+        assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_equal_memory_orders_are_read_in_place():
+    one = torch.arange(24.0).view(4, 6, 1, 1)
+    assert one.stride() != one.to(memory_format=torch.channels_last).stride()
+    assert in_order_of(one, one.to(memory_format=torch.channels_last)).data_ptr() == one.data_ptr()
+
+
+def test_strided_or_float64_weights_become_dense_float32():
+    model, expected = nn.Linear(3, 2), nn.Linear(3, 2)
+    model.weight.data = torch.arange(12.0, dtype=torch.float64)[::2].view(2, 3)
+    expected.weight.data = torch.arange(0.0, 12.0, 2).view(2, 3)
+    expected.bias.data = model.bias.data.clone()
+    for one in (model, expected):
+        take(foreach_sgd(one), one, 0)
+    assert model.weight.dtype == torch.float32
+    torch.testing.assert_close([*model.parameters()], [*expected.parameters()])
 
 
 def test_lars_is_the_algorithm_of_the_paper():
@@ -180,10 +219,10 @@ def test_lars_is_the_algorithm_of_the_paper():
     nn.init.zeros_(model[3].weight)
     expected = [parameter.detach().clone() for parameter in model.parameters()]
     momenta = [torch.zeros_like(parameter) for parameter in expected]
-    flat = flat_sgd(model, lars=0.02)
+    optimizer = foreach_sgd(model, lars=0.02)
     for step, rate in enumerate([0.5, 2.0]):
-        flat.set_rates(rate, 0.0)
-        take(flat, model, step)
+        optimizer.set_rates(0.0, rate)
+        take(optimizer, model, step)
         steps = zip(expected, momenta, gradients(model, step), strict=True)
         for weights, velocity, gradient in steps:
             local = 0.02 * weights.norm() / (gradient.norm() + 0.01 * weights.norm())
@@ -217,11 +256,11 @@ def test_muon_updates_hidden_convolutions_and_sgd_the_rest(layout):
     plain = copy.deepcopy(model)
     weight = model[1].weight.detach().clone()
     velocity = torch.zeros_like(weight)
-    muon = flat_sgd(model, muon=1.0, muon_momentum=0.6, newton_schulz_steps=2)
-    sgd = flat_sgd(plain)
+    muon = foreach_sgd(model, muon=1.0, muon_momentum=0.6, newton_schulz_steps=2)
+    sgd = foreach_sgd(plain)
     for step, (rate, rest) in enumerate([(0.2, 0.1), (0.05, 0.3)]):
         muon.set_rates(rate, rest)
-        sgd.set_rates(rest, 0.0)
+        sgd.set_rates(0.0, rest)
         take(muon, model, step)
         take(sgd, plain, step)
         gradient = gradients(plain, step)[2]
@@ -233,4 +272,4 @@ def test_muon_updates_hidden_convolutions_and_sgd_the_rest(layout):
         expected = weight if name == "1.weight" else plain.get_parameter(name)
         torch.testing.assert_close(parameter, expected)
     muon.start(RATES, UpdateRule(muon=1.0))
-    assert len(muon.momenta) == 2 and not any(one.any() for one in muon.momenta)
+    assert len(muon.momenta) == 8 and not any(one.any() for one in muon.momenta)
