@@ -114,7 +114,8 @@ def test_three_captured_steps_decay_no_batch_norm_and_no_bias(precision, compile
     ):
         assert moved.any(), name
         if parameter.dim() > 1:
-            assert moved.norm() == pytest.approx(0.056 * before[name].norm().item(), rel=0.1), name
+            share = moved.norm().item() / before[name].norm().item()
+            assert share == pytest.approx(0.056, rel=0.1), name
         else:
             assert moved.abs().max() < 0.01, name
 
