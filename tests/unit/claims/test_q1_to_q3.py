@@ -80,7 +80,7 @@ def test_batches_are_ranked_only_beyond_noise(second, runs, words):
     ("seconds", "verdict", "cells"),
     [
         ((5.6, 2.2, 1.5), "supported", ""),
-        ((19.0, 5.2, 2.97), "in part", "Not for b = 32, 128; unclear for 512"),
+        ((19.0, 5.2, 2.97), "refuted", "Not for b = 32, 128; unclear for 512"),
         ((5.6, 2.2, 2.95), "in part", "Held for b = 32, 128; unclear for 512"),
     ],
 )

@@ -35,7 +35,8 @@ def exchange(repeat, *added):
 
 def delay(*runs):
     """Return the delay per iteration (s), and its interval. Epochs have 196 iterations."""
-    tables = derived(runs, timing=timing_table(timing_row(2, 128, 10.0)))
+    of_epoch = timing_row(2, 128, 30.0, training_seconds=0.112 * 196)
+    tables = derived(runs, timing=timing_table(of_epoch))
     row = tables.communication.iloc[0]
     assert math.isnan(row["messages_seconds"])
     return [row[f"delay_seconds{end}"] / 196 for end in ("", "_low", "_high")]
@@ -45,9 +46,11 @@ def test_delay_has_the_interval_between_runs():
     # One run: the difference of medians over its blocks, and no interval.
     value, *ends = delay(exchange(0, 0.1, 0.12, 0.16, 0.12))
     assert value == pytest.approx(0.012) and all(map(math.isnan, ends))
-    # 0.011 and 0.013: Student's 12.706 · 0.00141421 / √2.
+    # Shares 11 / 111 and 13 / 113 of the printed 0.112 s; Student's 12.706 · half the difference.
+    one, other = 0.112 * 11 / 111, 0.112 * 13 / 113
+    middle, off = (one + other) / 2, 12.7062 * (other - one) / 2
     found = delay(exchange(0, 0.10, 0.12), exchange(1, 0.12, 0.14))
-    assert found == pytest.approx([0.012, 0.012 - 0.0127062, 0.012 + 0.0127062], 1e-4)
+    assert found == pytest.approx([middle, middle - off, middle + off], 1e-4)
 
 
 def cost(*runs):

@@ -17,8 +17,8 @@ from scaling.core.grid import REFERENCE_BATCH
 from scaling.core.statistics import Difference, judge
 
 Verdict = Literal["supported", "refuted", "in part", "unclear"]
-"""Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: results
-differ by configuration. Unclear: noise hides the result."""
+"""Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: it holds
+for some batch sizes, not for all. Unclear: noise hides the result."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?", strict=True))
 BATCH = "b\u00a0=\u00a0"
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
@@ -61,7 +61,8 @@ class Hypothesis:
         """Return the claim on configuration `about`: supported if `holds`, else refuted if `fails`.
 
         Otherwise it is unclear, and its sentence ends with `unclear`, or with "needs {self.more}".
-        `parts` are tuples (row, holds, fails); if their verdicts differ, the claim is "in part".
+        `parts` are tuples (row, holds, fails). If their verdicts differ, the claim is "in part", or
+        if none holds, refuted.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:
@@ -73,7 +74,8 @@ class Hypothesis:
             sentence += f" {'; '.join(held)}."
         if "unclear" in found:
             sentence = f"{sentence.removesuffix('.')}; {unclear or f'needs {self.more}'}."
-        verdict = found.pop() if len(found) == 1 else "in part"
+        mixed: Verdict = "in part" if "supported" in found else "refuted"
+        verdict = found.pop() if len(found) == 1 else mixed
         of = about.partition(",")[0].split(" ")[-1].replace("/", "-")
         name = f"{self.id}-{of}".removesuffix("-")
         return Claim(name, self.sentence, self.test, about, verdict, sentence)

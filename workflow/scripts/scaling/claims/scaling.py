@@ -47,10 +47,10 @@ def batches(tables: StudyTables) -> Answer:
     noise = Noise(ran, "training_seconds")
     for recipe, cells in times.groupby("recipe", sort=False):
         trained = cells.dropna(subset="training_seconds")
-        values = noise.times(trained)["value"]
+        trained = trained.assign(training_seconds=noise.times(trained)["value"])
         if len(trained) > 1:
             claims.append(_larger(f"{recipe}, 1 GPU", trained, noise))
-        if len(trained) > 2 and (model := _model(trained.assign(training_seconds=values))):
+        if len(trained) > 2 and (model := _model(trained)):
             found.append(f"With {recipe} {model}.")
         elif len(cells) > 1:
             found.append(_throughput(recipe, cells, Noise(ran, "epoch_seconds")))
@@ -96,14 +96,15 @@ def _model(cells: pd.DataFrame) -> str:
 def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:
     larger = work.iloc[1:]
     small = larger[CELL_KEYS].assign(batch_size=work["batch_size"].iloc[0])
-    verdicts = noise.ratios(small, larger)["verdict"]
+    ratios = noise.ratios(small, larger)
+    verdicts, unknown = ratios["verdict"], "; ".join(dict.fromkeys(filter(None, ratios["note"])))
     parts = [
         (cell, own == "faster", own in ("slower", "same"))
         for cell, own in zip(rows_of(larger), verdicts, strict=True)
     ]
     ends = extremes(larger, "training_seconds")[0], next(rows_of(work))
     texts = ", ".join(f"{fmt.seconds(row.training_seconds)} with {batch(row)}" for row in ends)
-    return LARGER.claim(about, f"Training time {texts}.", parts=parts)
+    return LARGER.claim(about, f"Training time {texts}.", parts=parts, unclear=unknown)
 
 
 FASTER = Hypothesis(

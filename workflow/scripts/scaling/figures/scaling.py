@@ -87,7 +87,10 @@ def draw_communication(study: StudyTables) -> Figure | None:
 
 
 def draw_bandwidth(study: StudyTables) -> Figure | None:
-    """Draw bus bandwidth over message sizes on the most GPUs, standalone and in training."""
+    """Draw bus bandwidth of all-reduces over message sizes on the most GPUs, alone and in training.
+
+    DataParallel is left out, because it sends other messages than all-reduces.
+    """
     swept = most_gpus(study.interconnect)
     if swept.empty or on_cpu(study.provenance):
         return None
@@ -99,7 +102,8 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
     # Each cell at the mean size of the messages that it sends.
     sent = study.costs.loc[study.costs["message_bytes"] != "", [*CELL_KEYS, "message_bytes"]]
     sizes = sent["message_bytes"].map(lambda text: np.mean([*map(int, text.split())]))
-    reached = reached[reached["gpus"] == most].merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
+    reached = reached[(reached["gpus"] == most) & (reached["strategy"] != DP.name)]
+    reached = reached.merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
     drawn = [(Look("alone", style.INK, ""), swept), *_by_look(study, reached)]
     title, of = f"All-reduce on {fmt.gpus(most)}, GB/s", ("bytes of a message", "message_bytes")
     ticks = {1e4: "10 kB", 1e6: "1 MB", 1e8: "100 MB"}

@@ -68,16 +68,18 @@ class Noise:
     """A model of how the column `quantity` of `runs` depends on configuration, machine and noise.
 
     The columns `keys` of `runs` identify a configuration. For each configuration, the model uses
-    only the runs with the most frequent `code` (version of the measuring code). If `apart`, each
-    batch size has its own fit and variance.
+    only the runs with one `code` (version of the measuring code): of its codes, the one that ran
+    most configurations of its recipe. If `apart`, each batch size has its own fit and variance.
     """
 
     def __init__(
         self, runs: pd.DataFrame, quantity: str, keys: Any = CELL_KEYS, apart: bool = False
     ) -> None:
         known = runs[runs[quantity] > 0].reset_index(drop=True)
-        codes = known.groupby(list(keys))["code"]
-        known = known[known["code"] == codes.transform(lambda own: own.mode().iloc[-1])]
+        ran = known.drop_duplicates([*keys, "code"]).groupby(["recipe", "code"]).size()
+        shared = known.join(ran.rename("shared"), on=["recipe", "code"])
+        most = shared.sort_values(["shared", "code"]).groupby(list(keys))["code"].last()
+        known = known[known["code"] == known.join(most.rename("most"), on=list(keys))["most"]]
 
         def number(*columns: str) -> Any:
             return known.groupby(list(columns), sort=False, dropna=False).ngroup().to_numpy()

@@ -19,7 +19,7 @@ OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
 OF_THROUGHPUT = (
     "the speedup is of throughput, as an epoch has another number of samples than on one GPU"
 )
-NO_PAIR = "no ratio: no two runs of one seed and repeat"
+NO_PAIR = "no ratio: no two runs of one seed and repeat on one machine"
 JUDGED = ["slower", "unclear", "same", "faster"]
 VERDICTS = [*JUDGED, "no ratio", "only in A", "only in B"]
 
@@ -111,13 +111,15 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
     """Return `more` · time of `one` / time of `other` for each row, from pairs of runs.
 
-    The runs of a pair have equal seed and repeat. The noise model has effects of pairs, in place of
-    effects of machines, and a separate fit for each configuration.
+    The runs of a pair have equal seed, repeat and machine. The noise model has effects of pairs, in
+    place of effects of machines, and a separate fit for each configuration.
     """
     timed = ran[ran["epoch_seconds"] > 0]
-    pairs = timed[timed.groupby(RUN_KEYS)["side"].transform("nunique") == 2]
+    pairs = timed[timed.groupby([*RUN_KEYS, "machine"])["side"].transform("nunique") == 2]
     own = {"machine": pairs[RUN_KEYS[4:]], "code": pairs[CELL_KEYS]}
-    texts = {name: keys.astype(str).agg("/".join, axis=1) for name, keys in own.items()}
+    texts = {
+        name: ["/".join(map(str, key)) for key in keys.to_numpy()] for name, keys in own.items()
+    }
     noise = Noise(pairs.assign(**texts), TIMES[0], [*CELL_KEYS, "side"])
     found = noise.ratios(one, other, more)
     counts = pairs.groupby(CELL_KEYS)["machine"].agg(["size", "nunique"]).div([2, 1])
