@@ -114,7 +114,9 @@ def test_exposed_messages_are_apart_from_waits_for_ranks(traced):
 
 @pytest.mark.parametrize(("engine", "share"), [("eager", 0.2), ("resident", 0.01)])
 def test_data_wait_without_loader_processes_is_the_hosts(engine, share):
-    timing = timing_table(timing_row(1, 128, 10.0, training_seconds=8.0, loader_seconds=0.1))
+    timing = timing_table(
+        timing_row(1, 128, 10.0, training_seconds=8.0, loader_seconds=0.1, runs=1)
+    )
     costs = [ONE | {"gpus": 1, "batch_size": 128, "engine": engine}]
     found = derived(timing=timing, costs=costs).utilization["loading_share"].item()
     assert found == pytest.approx(share)

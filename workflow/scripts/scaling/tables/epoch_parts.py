@@ -18,7 +18,6 @@ from scaling.tables.schema import StudyTables, interval
 from scaling.tables.timing import Run
 
 EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
-STEP = "step_seconds"
 PEAKS = ["peak_flops_per_second", "peak_bytes_per_second"]
 
 
@@ -27,21 +26,18 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
     `compute_seconds` is the training time without exchange; the exchange adds `delay_seconds`. From
     traced steps, `messages_seconds` is the time in which messages run; `exposed_seconds` is the
-    part of it without other kernels. Values are means over runs, with 95 % intervals. Before the
-    mean, each run's delay is scaled to the printed training time.
+    part of it without other kernels. Values are means over runs, with 95 % intervals; of delays,
+    the mean is of fractions of a step, as machines differ.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
-    steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE, STEP])
-    printed = tables.timing.set_index(CELL_KEYS).eval("training_seconds / iterations")
-    of_run = steps.pop(STEP).astype(float)
-    steps["delay_seconds"] *= (
-        steps.join(printed.rename("printed"), on=CELL_KEYS)["printed"] / of_run
-    )
+    steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
     cells = steps.astype(dict.fromkeys(EXCHANGE, float)).groupby(CELL_KEYS)
     mean, off = cells.mean(), margin([cells.std()], [cells.count()])
     found = mean.join([(mean - off).add_suffix("_low"), (mean + off).add_suffix("_high")])
     table = tables.timing.query("gpus > 1").merge(found.reset_index(), "left", CELL_KEYS)
-    table[found.columns] = table[found.columns].mul(table["iterations"], axis=0)
+    for name in found.columns:
+        of = "training_seconds" if name.startswith("delay") else "iterations"
+        table[name] *= table[of]
     table["compute_seconds"] = table["training_seconds"] - table["delay_seconds"]
     return schema.arrange("communication", table)
 
@@ -58,11 +54,12 @@ def exchange(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return {name in `EXCHANGE` or `STEP`: seconds per iteration}, as far as they are measured.
+    """Return {name in `EXCHANGE`: seconds per iteration}, without quantities that are not measured.
 
-    `delay_seconds` is of the slowest rank. Other values are minima over ranks (least waiting).
+    `delay_seconds` is a fraction of the step, of the slowest rank. Other values are minima over
+    ranks (least waiting).
     """
-    seconds = dict[str, float]()
+    seconds = {}
 
     def each(ranks: Any, name: str) -> Any:
         return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
@@ -70,7 +67,7 @@ def _exchange(record: RunRecord) -> dict[str, float]:
     timed = [rank for rank in record["in_memory"] if rank[ALONE]]
     if timed and all(rank["iterations"] for rank in timed):
         step, alone = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
-        seconds |= {"delay_seconds": step - alone, STEP: step}
+        seconds["delay_seconds"] = 1 - alone / step
     traced = [one for one in record["communication"]["readings"] if one["estimate"] == "profiler"]
     if traced and all(rank["iterations"] for rank in traced):
         seconds["exposed_seconds"] = each(traced, "exposed_seconds").min()
@@ -171,8 +168,8 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     host = table["loader_seconds"] / epoch
     # The mean is over the machines that ran the configuration, as a printed epoch's is over others.
     ran = tables.provenance
-    logs = np.log(ran["training_seconds"] / ran["epoch_seconds"]).rename("training")
-    of_machine = logs.groupby([ran[key] for key in [*CELL_KEYS, "machine"]]).mean()
+    ran = ran.assign(training=np.log(ran["training_seconds"] / ran["epoch_seconds"]))
+    of_machine = ran.groupby([*CELL_KEYS, "machine"])["training"].mean()
     training = np.exp(table.join(of_machine.groupby(CELL_KEYS).mean(), on=CELL_KEYS)["training"])
     loading = (1 - training).clip(lower=0).fillna(host)
     # Loader processes also slow down steps; of other engines it is at most the host's wait.
