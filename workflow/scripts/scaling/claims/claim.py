@@ -164,11 +164,12 @@ def weak_scaling(rows: pd.DataFrame, timing: pd.DataFrame) -> tuple[str, str]:
     """Return the column of `rows` with speedups at a fixed batch per GPU, and of what they are.
 
     `rows` are of speedup.csv. They are of training time if all have such a speedup, else of
-    epochs: of throughput if all runs in `timing` are of commands that print samples.
+    epochs: of throughput if all timed rows in `timing` are of commands that print samples.
     """
     if rows["training_speedup"].notna().all():
         return "training_speedup", "training time"
-    rated = timing["unit"].replace("", None).notna().all()
+    timed = timing[timing["epoch_seconds"].notna()]
+    rated = timed["unit"].replace("", None).notna().all() and timed["samples"].notna().all()
     return "speedup", "throughput" if rated else "epoch time"
 
 

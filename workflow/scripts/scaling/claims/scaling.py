@@ -141,7 +141,9 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     ]
     count = found[0][1]["gpus"].iloc[0]
     efficiency = ", ".join(span(rows[kind] / count) for _, rows in found[:3])
-    text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}. "
+    others = f" and {len(found) - 3} less efficient (Table 1)" * (len(found) > 3)
+    text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}"
+    text += f"{others}. "
     text += f"Efficiency (speedup / {count}), in this order: {efficiency}. "
     text += "Strong scaling (fixed global batch) of epochs: "
     return f"{text}{', '.join(strong[:4]) or 'not measured (key grid.strong_scaling)'}."

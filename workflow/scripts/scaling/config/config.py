@@ -2,9 +2,11 @@
 
 import math
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,14 @@ def check_programs(config: dict[str, Any]) -> None:
         for name, own in config["recipes"].items()
         for first in shlex.split(own.get("command", ""))[:1]
         if "{" not in first and shutil.which(first) is None
+    )
+    refuse(
+        f"recipes.{name}.command names {word}, which does not exist from {Path.cwd()}"
+        for name, own in config["recipes"].items()
+        for first, *rest in [shlex.split(own.get("command", "")) or [""]]
+        if re.match(r"(torchrun|accelerate|deepspeed|python[\d.]*)$", Path(first).name)
+        for word in rest
+        if word.endswith(".py") and "{" not in word and not Path(word).exists()
     )
 
 
@@ -286,7 +296,11 @@ def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) ->
             values["engine"] = COMMAND.name
         if ("engine" in values) == ("base" in values):
             listed = ", ".join(engines)
-            raise ValueError(f"{place} needs an engine ({listed}), or else a base or a command")
+            near = get_close_matches("command", values, 1)
+            hint = f" (perhaps {near[0]} is command)" if near else ""
+            raise ValueError(
+                f"{place} needs an engine ({listed}), or else a base or a command{hint}"
+            )
         whole = values | whole
         name, key = whole.pop("base", None), f"{place}.base"
     if whole["engine"] == COMMAND.name:

@@ -22,7 +22,7 @@ from scaling.figures.style import Look
 from scaling.registry.strategy import DP
 from scaling.tables import accuracy
 from scaling.tables.epoch_parts import exchange
-from scaling.tables.schema import StudyTables, by_configuration, interval, on_cpu
+from scaling.tables.schema import StudyTables, interval, on_cpu
 
 PER_GPU = "batch size per GPU"
 GLOBAL = ("global batch", "global_batch", "percent")
@@ -142,16 +142,13 @@ def draw_remedies(study: StudyTables) -> Figure | None:
 
 
 def draw_learning(study: StudyTables) -> Figure | None:
-    """Draw test accuracy over the global batch, one line per recipe and strategy."""
+    """Draw test accuracy over the global batch: each recipe on one GPU and on the most GPUs."""
     table = accuracy.compare_batches(study).rename(columns={"global_batch_size": "global_batch"})
     known = _in_percent(_known(on_several_gpus(table), "test_accuracy", "global_batch"))
     if known.empty:
         return None
-    looks, drawn = style.looks(study), []
-    for rows in by_configuration(known).values():
-        several = rows.sort_values("gpus", kind="stable")
-        most = several.drop_duplicates("global_batch", keep="last").sort_values("global_batch")
-        drawn.append((looks[tuple(several[["recipe", "strategy"]].iloc[-1])], most))
+    most = known.groupby(["recipe", "strategy"])["gpus"].transform("max")
+    drawn = _by_look(study, known[known["gpus"] == most])
     return style.panel("Test accuracy, %", *GLOBAL, drawn)[0]
 
 

@@ -211,9 +211,10 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     ends = list(dict.fromkeys([*found[:1], *found[-1:]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = "Standard deviation of a run. With {} runs of each, differences above {} can be shown."
+    words = "Standard deviation of a run. With {} of each, differences above {} can be shown."
     shown = " and ".join(fmt.percent(own.shows) for own in ends)
-    text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
+    counts = fmt.whole_span(own.runs for own in ends)
+    text = fill(words, f"{counts} run{'s' * (counts != '1')}", shown)
     if not found:
         heads = [fill("epoch times: one run each")]
         text = Markup("Their ratios have no interval. Add seeds or <code>repeats</code>.")
@@ -250,6 +251,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
         advice, keys = "", CELL_KEYS[:3]
         same = (cells[keys] == [getattr(chosen, key) for key in keys]).all(axis=1)
         larger = cells[same & (cells["batch_size"] > chosen.batch_size)]
+        larger = larger[larger["status"] == "ok"]
         faster = larger[larger["epoch_seconds"] < chosen.epoch_seconds]
         # None of them is shown to be as accurate as `best`.
         for row in () if best else rows_of(faster.nsmallest(1, "epoch_seconds")):

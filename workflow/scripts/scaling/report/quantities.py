@@ -11,6 +11,7 @@ from scaling.claims.claim import SYMBOLS, label
 from scaling.claims.scaling import PARTS
 from scaling.core.numbers import data, gpus, percent, rate, significant, span, times, words
 from scaling.report.table import QUANTITIES, Column, OfRow, cell_id
+from scaling.tables.timing import TIMED
 
 
 def define(**columns: Column) -> None:
@@ -93,7 +94,11 @@ define(
         "configuration",
         text=label,
         name="recipe",
-        flags={"not settled": lambda row: row.unsettled},
+        flags={
+            "not settled": lambda row: row.unsettled,
+            "a run failed": lambda row: row.status not in TIMED and pd.notna(row.epoch_seconds),
+            "a run diverged": lambda row: row.status == "diverged" and pd.notna(row.test_accuracy),
+        },
         link=cell_id,
     ),
     configuration_on=Column("batch size per GPU", text=on, name="recipe"),

@@ -19,6 +19,8 @@ OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
 OF_THROUGHPUT = (
     "the speedup is of throughput, as an epoch has another number of samples than on one GPU"
 )
+MIXED = "no ratio: one side printed no epoch, so its time is a whole run's, start-up included"
+OF_WHOLE = "the speedup is of whole runs, start-up included, as no epoch was printed"
 NO_PAIR = "no ratio: no two runs of one seed and repeat on one machine"
 JUDGED = ["slower", "unclear", "same", "faster"]
 VERDICTS = [*JUDGED, "no ratio", "only in A", "only in B"]
@@ -36,6 +38,10 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     alone = table[CELL_KEYS].assign(gpus=1, strategy="")
     same_batch = alone.assign(batch_size=gpus * table["batch_size"])
     lacking = _lacking(table, alone, tables.costs)
+    one = alone.merge(tables.timing, "left", CELL_KEYS)
+    mixed = table["whole"].eq(True) ^ one["whole"].eq(True)
+    mixed &= table["epoch_seconds"].notna() & one["epoch_seconds"].notna()
+    lacking = lacking.mask(mixed, MIXED)
     epoch, training = (of_times(tables.provenance, name) for name in TIMES)
     kinds = {"fixed_global_batch_": (epoch, same_batch), "training_": (training, alone)}
     for kind, (noise, cells) in {**kinds, "": (epoch, alone)}.items():
@@ -53,7 +59,8 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     why = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
     note = ratios["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
     note = note.mask(judged & ratios["ratio"].notna() & (work != 1), OF_THROUGHPUT)
-    without = UNLIKE + " " + lacking + ", which this cell cannot have"
+    without = (UNLIKE + " " + lacking + ", which this cell cannot have").mask(mixed, MIXED)
+    note = note.mask(judged & table["whole"].eq(True), OF_WHOLE)
     table[schema.interval("efficiency")] = table[schema.interval("speedup")].div(gpus, axis=0)
     more, note = ratios["more_runs"].where(judged), note.mask(lacking != "", without)
     return schema.arrange("speedup", table.assign(**texts, more_runs=more, note=note))
