@@ -78,3 +78,18 @@ def test_cores_are_those_of_the_container_at_most(tmp_path, monkeypatch, limit, 
     monkeypatch.setattr(devices.os, "sched_getaffinity", lambda pid: set(range(8)))
     (tmp_path / "cpu.max").write_text(limit)
     assert devices.cores(tmp_path / "cpu.max") == count
+
+
+@pytest.mark.parametrize("command", ["no-such-program", "/tmp", "python3 -u trian.py --out x.py"])
+def test_missing_program_or_script_is_refused(command):
+    """A record would be deleted first if a finished study's script were named wrongly."""
+    for known in (
+        "{folder}/x {gpus}",
+        "torchrun -m a",
+        f"python3 {__file__} x.py",
+        "python3 {a}.py",
+    ):
+        devices.check_programs({"recipes": {"mine": {"command": known}, "plain": {}}})
+    missing = next(word for word in command.split()[::-1] if word not in ("x.py", "--out"))
+    with pytest.raises(UserError, match=rf"mine\.command starts {missing}, which (is no|does not)"):
+        devices.check_programs({"recipes": {"mine": {"command": command}}})

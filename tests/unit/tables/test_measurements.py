@@ -8,7 +8,7 @@ import pytest
 
 from examples.records import derived, epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.tables.measurements import costs, interconnect
+from scaling.tables.measurements import costs, interconnect, slow_ranks
 from scaling.tables.timing import break_even, provenance
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
@@ -103,6 +103,25 @@ def test_power_capped_share_is_of_the_most_limited_gpu():
     assert share == pytest.approx((2 + 4) / 20)
     assert math.isnan(cost(run()).power_capped_share)
     assert cost(capped(0, 10.1)).power_capped_share == 1.0
+
+
+def test_step_is_of_the_gpu_that_waits_least():
+    """A GPU is busy while its messages wait: here for 18 of 14 ms, as the profiler slows a rank."""
+    ranks = [
+        {"rank": rank, "iterations": 10, "seconds": 0.14, "busy_seconds": busy}
+        | {"compute_seconds": 0.033}
+        for rank, busy in ((0, 0.18), (1, 0.034))
+    ]
+    assert cost(run(device_time=ranks)).step_busy_seconds == pytest.approx(0.0034)
+    assert math.isnan(cost(run(device_time=[ranks[0], {"rank": 1, "note": "x"}])).step_busy_seconds)
+
+
+def test_slow_rank_is_found_on_each_machine():
+    ran = [exchange(seed, 0.1, 0.1) for seed in range(3)]
+    for speed, (_, made) in zip((1.0, 1.3, 0.8), ran, strict=True):
+        for rank in made["in_memory"]:
+            rank["seconds_without_exchange"] = [speed * (1.2 - rank["rank"] / 5)] * 2
+    assert slow_ranks(ran)["message"].tolist() == ["rank 0 computes 20 % slower than the others"]
 
 
 def test_startup_of_runs_that_compile_is_apart():

@@ -2,9 +2,6 @@
 
 import math
 import os
-import re
-import shlex
-import shutil
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from itertools import chain
@@ -112,25 +109,6 @@ def check_images(config: dict[str, Any], manifest: dict[str, Any]) -> None:
             ("proofs", "synchronization.batch_size", batches, few),
         )
         if part in on and images and count > min(images, limit)
-    )
-
-
-def check_programs(config: dict[str, Any]) -> None:
-    """Raise UserError for each command that starts a program which this machine does not have."""
-    refuse(
-        f"recipes.{name}.command starts {first}, which is no program here (allowed: a path, after "
-        "chmod +x)"
-        for name, own in config["recipes"].items()
-        for first in shlex.split(own.get("command", ""))[:1]
-        if "{" not in first and shutil.which(first) is None
-    )
-    refuse(
-        f"recipes.{name}.command names {word}, which does not exist from {Path.cwd()}"
-        for name, own in config["recipes"].items()
-        for first, *rest in [shlex.split(own.get("command", "")) or [""]]
-        if re.match(r"(torchrun|accelerate|deepspeed|python[\d.]*)$", Path(first).name)
-        for word in rest
-        if word.endswith(".py") and "{" not in word and not Path(word).exists()
     )
 
 

@@ -1,7 +1,10 @@
-"""Check that this machine has the devices that a study's jobs require."""
+"""Check that this machine has the devices and programs that a study's jobs require."""
 
 import math
 import os
+import re
+import shlex
+import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -10,8 +13,12 @@ from typing import Any
 
 from scaling.core import environment, grid
 from scaling.core.errors import UserError
+from scaling.core.section import refuse
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
+
+LAUNCHER = re.compile(r"torchrun|accelerate|deepspeed|python[\d.]*")
+"""Programs that start a Python script."""
 
 
 def unsupported(
@@ -84,3 +91,22 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
             messages.append(f"{key} requires {wanted}, but {here}: {remedy}")
     if messages:
         raise UserError("; ".join(messages))
+
+
+def check_programs(config: dict[str, Any]) -> None:
+    """Raise UserError for each command whose program or Python script does not exist here."""
+    refuse(
+        f"recipes.{name}.command starts {first}, which is no program here (allowed: a path, after "
+        "chmod +x)"
+        for name, own in config["recipes"].items()
+        for first in shlex.split(own.get("command", ""))[:1]
+        if "{" not in first and shutil.which(first) is None
+    )
+    refuse(
+        f"recipes.{name}.command starts {script}, which does not exist in {Path.cwd()}"
+        for name, own in config["recipes"].items()
+        for first, *rest in [shlex.split(own.get("command", "")) or [""]]
+        if LAUNCHER.fullmatch(Path(first).name)
+        for script in [next((word for word in rest if word.endswith(".py")), "")]
+        if script and "{" not in script and not Path(script).exists()
+    )

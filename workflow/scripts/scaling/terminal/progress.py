@@ -100,7 +100,7 @@ class Progress:
         try:
             # Jobs elsewhere, or in environments of their own (--sdm), may have other programs.
             if self._places and here and not workflow.deployment_settings.deployment_method:
-                configuration.check_programs(self._config)
+                devices.check_programs(self._config)
             if wanted and here:
                 devices.check(self._config, wanted, granted.value if granted else None)
         except UserError as error:
