@@ -160,6 +160,12 @@ def on_several_gpus(table: pd.DataFrame) -> pd.DataFrame:
     return found if (found["gpus"] == table["gpus"].min()).any() else table
 
 
+def of_grid(table: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `table` whose batch size ran on the fewest GPUs of `cells`, too."""
+    fewest = cells.loc[cells["gpus"] == cells["gpus"].min(), "batch_size"]
+    return table[table["batch_size"].isin(fewest)]
+
+
 def weak_scaling(rows: pd.DataFrame, timing: pd.DataFrame) -> tuple[str, str]:
     """Return the column of `rows` with speedups at a fixed batch per GPU, and of what they are.
 

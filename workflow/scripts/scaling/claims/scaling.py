@@ -13,6 +13,7 @@ from scaling.claims.claim import (
     measured,
     most_gpus,
     nearest,
+    of_grid,
     on_several_gpus,
     span,
     weak_scaling,
@@ -186,7 +187,8 @@ PARTS = {
 def parts(tables: StudyTables) -> Answer:
     """Return the answer to Q3.1: share of communication, and the largest part of an epoch."""
     shares = tables.utilization[[*CELL_KEYS, *PARTS]].dropna(subset="waiting_share")
-    known, texts = exchange(tables.communication).merge(shares, on=CELL_KEYS), list[str]()
+    sent = of_grid(exchange(tables.communication), tables.timing)
+    known, texts = sent.merge(shares, on=CELL_KEYS), list[str]()
     for name, rows in by_configuration(known.dropna(subset="exchange_share")).items():
         one = nearest(most_gpus(rows)).iloc[0]
         most = str(one[list(PARTS)].astype(float).idxmax())

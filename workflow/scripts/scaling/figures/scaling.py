@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from scaling.claims.claim import most_gpus, on_several_gpus, weak_scaling
+from scaling.claims.claim import most_gpus, of_grid, on_several_gpus, weak_scaling
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import margin
@@ -75,7 +75,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 def draw_communication(study: StudyTables) -> Figure | None:
     """Draw communication over batch size on the most GPUs, in % of the training time."""
-    known = most_gpus(exchange(study.communication))
+    known = most_gpus(of_grid(exchange(study.communication), study.timing))
     seconds = known[interval("exchange_seconds")].set_axis(interval("share"), axis=1)
     shares = seconds.div(known["training_seconds"] / 100, axis=0)
     known = _known(known.assign(**shares), "share")

@@ -28,12 +28,6 @@ LIMITS = {
 }
 """Maps the column of an epoch's largest part to advice that shortens this part. `LARGER` is given
 only where a larger batch was measured, and is faster."""
-SAVED = {
-    "data wait": ["loading_share"],
-    "idle GPU": ["idle_besides_share"],
-    "kernel time": ["utilization", "slower_share"],
-}
-"""Maps the name of a part of an epoch to columns of utilization.csv, whose sum is the part."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -130,7 +124,7 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> Iterator[Card]:
         if len(found) == 1:
             machines = scope(pair["runs"].min(), {*found.index}, unknown=True)
         text = fill("{} images per step, {}.", REFERENCE_BATCH, machines)
-        text += _changed(study) or _saved(pair.set_index("recipe"), row.recipe)
+        text += _changed(study)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
         factor = span(found["factor"], lambda ratio: f"{fmt.significant(ratio, 2)}×")
         result = fill(
@@ -145,18 +139,6 @@ def _changed(study: StudyTables) -> Markup:
     steps = ", ".join(f"{row.recipe} {fmt.significant(row.factor, 2)}×" for row in rows_of(rows))
     of = fmt.plural(rows["machines"].max(), "machine") if steps else ""
     return fill(" Each recipe over the one before ({}): {}.", of, steps) if steps else Markup("")
-
-
-def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
-    """Return a sentence on the parts of an epoch that `recipe` shortens, "" if it lengthens any."""
-    shares = {name: pair[names].sum(axis=1, skipna=False) for name, names in SAVED.items()}
-    seconds = pd.DataFrame(shares).mul(pair["epoch_seconds"], axis=0)
-    saved: Any = seconds.loc[LAB] - seconds.loc[recipe]
-    total = saved.sum(skipna=False)
-    if not (total > 0 and saved.min() >= 0):
-        return Markup("")
-    parts = ", ".join(f"{fmt.percent(part / total)} {name}" for name, part in saved.items())
-    return fill(" Of {} saved per epoch: {}.", fmt.seconds(total), parts)
 
 
 def _throughput(best: Any) -> Iterator[Card]:

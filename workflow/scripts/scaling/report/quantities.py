@@ -10,8 +10,8 @@ import pandas as pd
 from scaling.claims.claim import SYMBOLS, label
 from scaling.claims.scaling import PARTS
 from scaling.core.numbers import data, gpus, percent, rate, significant, span, times, words
+from scaling.figures import configuration
 from scaling.report.table import QUANTITIES, Column, OfRow, cell_id
-from scaling.tables.timing import TIMED
 
 
 def define(**columns: Column) -> None:
@@ -23,7 +23,7 @@ def define(**columns: Column) -> None:
 
 def on(row: Any) -> str:
     """Return recipe, strategy and GPUs of a row as text: `tuned/ddp, 2 GPUs`."""
-    return f"{row.recipe}/{row.strategy}".removesuffix("/") + f", {gpus(row.gpus)}"
+    return f"{configuration(row.recipe, row.strategy)}, {gpus(row.gpus)}"
 
 
 def below(row: Any) -> str:
@@ -86,9 +86,7 @@ def above(ratio: str) -> dict[str, OfRow]:
 
 define(
     configuration=Column(
-        "configuration",
-        text=lambda row: f"{row.recipe}/{row.strategy}".removesuffix("/"),
-        name="recipe",
+        "configuration", text=lambda row: configuration(row.recipe, row.strategy), name="recipe"
     ),
     page=Column(
         "configuration",
@@ -96,8 +94,7 @@ define(
         name="recipe",
         flags={
             "not settled": lambda row: row.unsettled,
-            "a run failed": lambda row: row.status not in TIMED and pd.notna(row.epoch_seconds),
-            "a run diverged": lambda row: row.status == "diverged" and pd.notna(row.test_accuracy),
+            "not all runs ok": lambda row: row.status != "ok" and pd.notna(row.epoch_seconds),
         },
         link=cell_id,
     ),
