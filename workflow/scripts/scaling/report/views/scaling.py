@@ -146,7 +146,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
 
 
-TRAINING = "Training: without data loading, on batches in memory. It is measured apart from epochs."
+TRAINING = "Training: without data loading, on batches in memory; another measurement than epochs."
 TABLES = {
     "gpus": [
         View(
