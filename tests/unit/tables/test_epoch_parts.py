@@ -142,7 +142,6 @@ def test_parts_add_up_to_the_epoch(name):
     assert timed[list(PARTS)].sum(axis=1).tolist() == pytest.approx([1] * len(timed))
     assert timed[list(PARTS)].min().min() >= 0
     seconds = used["exposed_share"] * used["epoch_seconds"]
-    # Where data wait and kernels exceed the epoch, kernels are scaled.
     assert (seconds / used["exposed_seconds"]).dropna().between(0.9, 1.000001).all()
 
 

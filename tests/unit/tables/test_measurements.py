@@ -107,13 +107,11 @@ def test_power_capped_share_is_of_the_most_limited_gpu():
 
 def test_step_is_of_the_gpu_that_waits_least():
     """A GPU is busy while its messages wait: here for 18 of 14 ms, as the profiler slows a rank."""
-    ranks = [
-        {"rank": rank, "iterations": 10, "seconds": 0.14, "busy_seconds": busy}
-        | {"compute_seconds": 0.033}
-        for rank, busy in ((0, 0.18), (1, 0.034))
-    ]
-    assert cost(run(device_time=ranks)).step_busy_seconds == pytest.approx(0.0034)
-    assert math.isnan(cost(run(device_time=[ranks[0], {"rank": 1, "note": "x"}])).step_busy_seconds)
+    one, two = (
+        {"rank": n, "iterations": 10, "busy_seconds": own} for n, own in enumerate((1.8, 0.4))
+    )
+    assert cost(run(device_time=[one, two])).step_busy_seconds == pytest.approx(0.04)
+    assert math.isnan(cost(run(device_time=[one, {"rank": 1}])).step_busy_seconds)
 
 
 def test_slow_rank_is_found_on_each_machine():

@@ -39,7 +39,6 @@ def settled(rows, recipes=RECIPES, **training):
         ([(1, 0.6, 4096), (2, 0.6, 4096)], "rank", [4096, 8192], None),
         ([(1, 0.6, 4096), (2, 0.3, 2048)], "all", [4096, 2048], "speedup is that of throughput"),
         ([(1, 0.6, 4096), (2, 0.3, 4096)], None, [4096, 4096], None),
-        # Ranks of 3,000 samples drop the rest of a global batch of 400.
         ([(1, 0.6, 3000, 200), (2, 0.3, 1400, 200)], None, [3000, 2800], "for one process's"),
     ],
 )

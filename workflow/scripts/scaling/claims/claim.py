@@ -161,9 +161,10 @@ def on_several_gpus(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_grid(table: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `table` whose batch size ran on the fewest GPUs of `cells`, too."""
-    fewest = cells.loc[cells["gpus"] == cells["gpus"].min(), "batch_size"]
-    return table[table["batch_size"].isin(fewest)]
+    """Return the rows of `table` whose batch size ran on the recipe's fewest GPUs in `cells`."""
+    fewest = cells[cells["gpus"] == cells.groupby("recipe")["gpus"].transform("min")]
+    keys = ["recipe", "batch_size"]
+    return table[pd.MultiIndex.from_frame(table[keys]).isin(fewest[keys].apply(tuple, axis=1))]
 
 
 def weak_scaling(rows: pd.DataFrame, timing: pd.DataFrame) -> tuple[str, str]:

@@ -48,10 +48,10 @@ def batches(tables: StudyTables) -> Answer:
     noise = Noise(ran, "training_seconds")
     for recipe, cells in times.groupby("recipe", sort=False):
         trained = cells.dropna(subset="training_seconds")
-        trained = trained.assign(training_seconds=noise.times(trained)["value"])
+        values = noise.times(trained)["value"]
         if len(trained) > 1:
             claims.append(_larger(f"{recipe}, 1 GPU", trained, noise))
-        if len(trained) > 2 and (model := _model(trained)):
+        if len(trained) > 2 and (model := _model(trained.assign(training_seconds=values))):
             found.append(f"With {recipe} {model}.")
         elif len(cells) > 1:
             found.append(_throughput(recipe, cells, Noise(ran, "epoch_seconds")))
@@ -98,14 +98,16 @@ def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:
     larger = work.iloc[1:]
     small = larger[CELL_KEYS].assign(batch_size=work["batch_size"].iloc[0])
     ratios = noise.ratios(small, larger)
-    verdicts, unknown = ratios["verdict"], "; ".join(dict.fromkeys(filter(None, ratios["note"])))
+    ratio, notes = ratios["ratio"].max(), ratios["note"]
     parts = [
         (cell, own == "faster", own in ("slower", "same"))
-        for cell, own in zip(rows_of(larger), verdicts, strict=True)
+        for cell, own in zip(rows_of(larger), ratios["verdict"], strict=True)
     ]
-    ends = extremes(larger, "training_seconds")[0], next(rows_of(work))
-    texts = ", ".join(f"{fmt.seconds(row.training_seconds)} with {batch(row)}" for row in ends)
-    return LARGER.claim(about, f"Training time {texts}.", parts=parts, unclear=unknown)
+    if pd.isna(ratio):
+        return LARGER.claim(about, "Not compared.", parts=parts, unclear=notes.iloc[0])
+    best, first = larger[ratios["ratio"] == ratio].iloc[0], work.iloc[0]
+    text = f"{batch(best)} trains an epoch {fmt.times(ratio)} as fast as {batch(first)}."
+    return LARGER.claim(about, text, parts=parts)
 
 
 FASTER = Hypothesis(

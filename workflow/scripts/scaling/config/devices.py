@@ -102,11 +102,17 @@ def check_programs(config: dict[str, Any]) -> None:
         for first in shlex.split(own.get("command", ""))[:1]
         if "{" not in first and shutil.which(first) is None
     )
+    scripts = {name: _script(own.get("command", "")) for name, own in config["recipes"].items()}
     refuse(
         f"recipes.{name}.command starts {script}, which does not exist in {Path.cwd()}"
-        for name, own in config["recipes"].items()
-        for first, *rest in [shlex.split(own.get("command", "")) or [""]]
-        if LAUNCHER.fullmatch(Path(first).name)
-        for script in [next((word for word in rest if word.endswith(".py")), "")]
-        if script and "{" not in script and not Path(script).exists()
+        for name, script in scripts.items()
+        if script and not Path(script).exists()
     )
+
+
+def _script(command: str) -> str:
+    """Return the Python script that `command` starts; "" if it starts none, or an unknown one."""
+    first, *rest = shlex.split(command) or [""]
+    named = next((word for word in rest if word in ("-c", "-m") or word.endswith(".py")), "")
+    known = LAUNCHER.fullmatch(Path(first).name) and named.endswith(".py") and "{" not in named
+    return named if known else ""

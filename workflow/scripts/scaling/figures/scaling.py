@@ -111,7 +111,7 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
     for line in axes.lines[1:]:
         line.set_linestyle("none")
     if len(reached):
-        style.note(axes, "markers: in training steps")
+        style.note(axes, "markers: in training steps, without dp")
     return figure
 
 

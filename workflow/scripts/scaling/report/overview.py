@@ -233,8 +233,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
         advice, keys = "", CELL_KEYS[:3]
         same = (cells[keys] == [getattr(chosen, key) for key in keys]).all(axis=1)
         larger = cells[same & (cells["batch_size"] > chosen.batch_size)]
-        larger = larger[larger["status"] == "ok"]
-        faster = larger[larger["epoch_seconds"] < chosen.epoch_seconds]
+        faster = larger.query("status == 'ok' and epoch_seconds < @chosen.epoch_seconds")
         # None of them is shown to be as accurate as `best`.
         for row in () if best else rows_of(faster.nsmallest(1, "epoch_seconds")):
             advice = f"{LARGER} ({batch(row)}: {fmt.seconds(row.epoch_seconds)})"

@@ -14,6 +14,7 @@ from scaling.registry.engine import COMMAND, ENGINES
 from scaling.registry.strategy import DP, STRATEGIES
 from scaling.tables import schema
 from scaling.tables.measurements import ALONE, GB
+from scaling.tables.noise import of_one_code
 from scaling.tables.schema import StudyTables, interval
 from scaling.tables.timing import Run
 
@@ -145,14 +146,15 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     """Return the utilization (MFU) of each configuration, and shares of its epoch, as fractions.
 
     On N GPUs, utilization = images/s · flops_per_image / (N · peak FLOP/s) (Chowdhery et al. 2022,
-    arXiv:2204.02311, section 4.1). `idle_share` is 1 − busy seconds / epoch.
+    arXiv:2204.02311, section 4.1). `idle_share` is 1 − busy seconds / epoch of the GPU that is busy
+    least. `loading_share` is 1 − training / epoch of runs, a geometric mean over machines.
 
     Six shares add up to 1: (1) utilization; (2) `loading_share`, data wait; (3) `exposed_share`,
     messages without compute; (4) `slower_share`, compute kernels minus utilization; (5)
     `idle_besides_share`, `idle_share` minus `loading_share`; (6) the remainder. It is called
     `waiting_share` (messages wait for other ranks), or `unknown_share` without a trace. Without a
-    peak rate, `computing_share`, all compute kernels, stands for (1) and (4). If a traced step
-    lasted longer than timed ones, its messages and compute kernels are scaled to fit the epoch.
+    peak rate, `computing_share`, all compute kernels, stands for (1) and (4). If data wait,
+    messages and compute kernels exceed the epoch, messages and compute kernels are scaled to fit.
     """
     table, messages = tables.timing, tables.communication[[*CELL_KEYS, "exposed_seconds"]]
     for own in (tables.costs, messages, _limits(tables)):
@@ -166,8 +168,8 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     of_a_step = whole.fillna(table["iterations"] / epoch)
     idle = (1 - table["step_busy_seconds"] * of_a_step).clip(lower=0)
     host = table["loader_seconds"] / epoch
-    # The mean is over the machines that ran the configuration, as a printed epoch's is over others.
-    ran = tables.provenance
+    # Printed times of epochs and of training can be of different machines; these are of the same.
+    ran = of_one_code(tables.provenance)
     ran = ran.assign(training=np.log(ran["training_seconds"] / ran["epoch_seconds"]))
     of_machine = ran.groupby([*CELL_KEYS, "machine"])["training"].mean()
     training = np.exp(table.join(of_machine.groupby(CELL_KEYS).mean(), on=CELL_KEYS)["training"])

@@ -42,9 +42,9 @@ def settle(
         # Ranks may drop their last batches, at most one global batch together.
         several = rows.loc[shares.index]
         dropped = several["gpus"] * several["batch_size"] / base.loc[shares.index, "samples"]
-        off = abs(shares - 1)
-        alike = (off <= dropped.clip(lower=ALIKE)) & (off < abs(shares / several["gpus"] - 1))
-        of_rank = scope is None and len(shares) > 0 and bool(alike.all())
+        least = 1 - dropped.clip(lower=ALIKE)
+        alike = shares.between(least.clip(lower=0.5), 1 + ALIKE)
+        of_rank = scope is None and len(shares) > 0 and bool(alike.mean() > 0.5)
         if of_rank or scope == "rank":
             table.loc[rows.index, "samples"] *= rows["gpus"]
         place: Any
