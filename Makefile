@@ -96,7 +96,8 @@ answers: stored small-env ## write the lab's answers as Markdown: make answers S
 ifdef STUDY
 	$(SNAKEMAKE) --config replay="$$STUDY" -- "results/replay/$$STUDY/answers$${FORM:+-$$FORM}.md"
 endif
-	@file="results/$${STUDY:+replay/$$STUDY/}answers$${FORM:+-$$FORM}.md"; [ -f "$$file" ] && echo "The answers are $$file" \
+	@file="results/$${STUDY:+replay/$$STUDY/}answers$${FORM:+-$$FORM}.md"; [ -f "$$file" ] && { [ -n "$$STUDY" ] \
+	  || grep -qF "<title>Scaling study: $$(sed -n 's/^study: //p' results/config.yaml)<" results/report.html; } && echo "The answers are $$file" \
 	  || { echo "error: no study is finished in results/, or another version finished it: make answers STUDY=name takes a stored one"; exit 1; }
 
 compare: compared small-env ## compare two studies by configuration: make compare A=name B=name (FAIL=2%: an error if B is slower)

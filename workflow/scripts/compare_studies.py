@@ -116,6 +116,7 @@ def summary(found: pd.DataFrame) -> str:
     """Return one line: `12 matched configurations: 9 faster, 3 unclear; median ratio 1.03×`."""
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
     verdicts = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
+    verdicts = verdicts or ["none judged"] * bool(len(known))
     ratio = f"; median ratio {fmt.times(known.median())}" if len(known) else ""
     return f"{fmt.plural(len(known), 'matched configuration')}: {', '.join(verdicts)}{ratio}"
 

@@ -67,12 +67,14 @@ def test_without_techniques_the_timed_cells_seeds_answer(count, apart, verdict):
     own["test_accuracy"] += apart * (own["strategy"].eq("dp"))
     seeds = [own.assign(seed=n, test_accuracy=own["test_accuracy"] - n / 100) for n in range(count)]
     accuracy = schema.frame("accuracy", pd.concat(seeds))
-    found = claims(answer, {"timing": timing, "accuracy": accuracy})
+    ran = schema.frame("provenance", timing.assign(status="diverged").to_dict("records"))
+    found = claims(answer, {"timing": timing, "accuracy": accuracy, "provenance": ran})
     assert list(found) == ["Q4.1-plain-dp", "Q4.1-plain-ddp"]
     assert {one.verdict for one in found.values()} == {verdict}
     sentence = found["Q4.1-plain-ddp"].sentence
     assert sentence.startswith(f"Batch 512 reaches {'29.0 %' if count == 3 else '30.0 %'}")
     assert ("(1 seed)" in sentence) == (count == 1)
+    assert "; 1 run of batch 512 diverged" in sentence
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A study that requires devices that this machine does not have is refused."""
 
+import sys
 from contextlib import nullcontext
 
 import pytest
@@ -11,6 +12,7 @@ from scaling.core.errors import UserError
 from scaling.core.grid import LIMITS, Cell
 from scaling.launch.run_spec import RunSpec
 
+PYTHON = sys.executable
 AUTO, BF16 = ("device", "auto"), ("recipes.tuned.precision", "bf16")
 GRAPHS = [("recipes.tuned.cuda_graph", True), ("grid.recipes", ["tuned"])]
 FULL, EIGHT = ("parts", ["scaling", "time_to_accuracy"]), ("time_to_accuracy.gpus", [8])
@@ -78,3 +80,13 @@ def test_cores_are_those_of_the_container_at_most(tmp_path, monkeypatch, limit, 
     monkeypatch.setattr(devices.os, "sched_getaffinity", lambda pid: set(range(8)))
     (tmp_path / "cpu.max").write_text(limit)
     assert devices.cores(tmp_path / "cpu.max") == count
+
+
+@pytest.mark.parametrize("command", ["no-such-program", "/tmp", f"{PYTHON} -u trian.py --o x.py"])
+def test_missing_program_or_script_is_refused(command):
+    """A record would be deleted first if a finished study's script were named wrongly."""
+    for known in ("{folder}/x {gpus}", f"{PYTHON} {__file__} x.py", f"{PYTHON} -m a x.py"):
+        devices.check_programs({"recipes": {"mine": {"command": known}, "plain": {}}})
+    missing = "trian.py" if "trian" in command else command
+    with pytest.raises(UserError, match=rf"mine\.command starts {missing}, which (is no|does not)"):
+        devices.check_programs({"recipes": {"mine": {"command": command}}})

@@ -117,3 +117,10 @@ def test_layer_is_drawn_between_limits_by_four_levels():
         # The bins begin at levels -8, -4, 0.
         assert found.edges.tolist() == [-4.25, -2.25, -0.25, 1.75]
         assert found.values.round(6).tolist() == [0.05, 0.15, 0.8]
+
+
+def test_plots_leave_out_dp_and_batches_of_strong_scaling():
+    draws = scaling.draw_bandwidth, scaling.draw_communication, scaling.draw_learning
+    bandwidth, sent, accuracy = (words(draw(FLAGSHIP)) for draw in draws)
+    assert "plain/ddp" in bandwidth and "plain/dp" not in bandwidth
+    assert "32" in sent and "64" not in sent and {"plain", "plain/dp"} <= set(accuracy)

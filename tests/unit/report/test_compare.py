@@ -126,6 +126,9 @@ def test_pairs_find_one_percent():
     status, rows = decide(ratios.match(old, new, pairs=True), 0.005)
     assert status == 2 and rows["slower"].tolist() == pytest.approx([0.01], abs=2e-4)
     assert rows["scope"].tolist() == ["6 pairs, one machine"]
+    elsewhere = timed(runs(b, "new", machine="b"), "old → new")
+    status, rows = decide(ratios.match(old, elsewhere, pairs=True), 0.005)
+    assert status == 3 and rows["note"].tolist() == [ratios.NO_PAIR]
     status, rows = decide(ratios.match(old, old, pairs=True), 0.005)
     assert status == 0 and rows["verdict"].tolist() == ["same"]
 

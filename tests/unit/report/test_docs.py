@@ -118,8 +118,9 @@ def test_ladder_in_findings_is_that_of_the_records():
 
 def test_accuracies_in_findings_are_those_of_the_records():
     name = "h200-large-batches"
-    accuracy = study(name).remedies.set_index(["remedy", "global_batch"])["test_accuracy"]
-    made = accuracy.map("{:.1%}".format).str.removesuffix("%").where(accuracy.notna(), "not finite")
+    remedies = study(name).remedies.set_index(["remedy", "global_batch"])
+    made = remedies["test_accuracy"].map("{:.1%}".format).str.removesuffix("%")
+    made = made.mask(remedies.eval("diverged_seeds == seeds > 0"), "diverged")
     rows = REMEDY.findall(section(name))
     assert len(rows) == 4
     for remedy, cells in rows:
@@ -152,7 +153,7 @@ def test_prose_on_two_h200_has_the_records_figures():
     assert f"for {100 * wait.min():.0f} to {100 * wait.max():.0f} % of an epoch" in README
     assert f"`tuned` for at most {100 * used['loading_share'].max():.1f} %" in README
     (idle,) = parts.query("strategy == 'dp' and batch_size == 128")["idle_besides_share"]
-    assert f"both GPUs idle for\n  {100 * idle:.0f} % of the epoch" in README
+    assert f"both GPUs idle for\n  about {100 * idle:.0f} % of the epoch" in README
 
 
 VARIANTS = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)

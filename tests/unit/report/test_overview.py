@@ -148,20 +148,6 @@ def test_card_names_what_each_change_of_a_recipe_brings(flagship):
     assert set(planning.changes(study)["batch_size"]) == {512}
 
 
-def test_saved_seconds_are_split_by_cause(untrained):
-    study, rows = untrained, of_page.of_study(untrained)
-    (card,) = [card for card in overview.cards(study, rows) if card.kind == "lab"]
-    one = rows.query("gpus == 1 and batch_size == 128").set_index("recipe")
-    saved = one.loc["plain", "epoch_seconds"] - one.loc["tuned", "epoch_seconds"]
-    waits = one["loading_share"] * one["epoch_seconds"]
-    assert f"{(waits['plain'] - waits['tuned']) / saved:.0%} {saved:.1f}" == "57% 5.9"
-    parts = "57 % data wait, 10.0 % idle GPU, 33 % kernel time"
-    assert f"Of 5.90 s saved per epoch: {parts}." in card.text.replace("\xa0", " ")
-    for shares in (math.nan, rows["recipe"].map({"plain": 0.0, "tuned": 0.5})):
-        changed = rows.assign(idle_besides_share=shares)
-        assert not any("saved" in card.text for card in overview.cards(study, changed))
-
-
 @pytest.mark.parametrize("verdict", ["unclear", "same"])
 def test_speedup_within_noise_is_no_headline(flagship, verdict):
     cells = of_page.of_study(flagship)

@@ -8,7 +8,7 @@ import pytest
 
 from examples.records import derived, epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.tables.measurements import costs, interconnect
+from scaling.tables.measurements import costs, interconnect, slow_ranks
 from scaling.tables.timing import break_even, provenance
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
@@ -35,7 +35,8 @@ def exchange(repeat, *added):
 
 def delay(*runs):
     """Return the delay per iteration (s), and its interval. Epochs have 196 iterations."""
-    tables = derived(runs, timing=timing_table(timing_row(2, 128, 10.0)))
+    of_epoch = timing_row(2, 128, 30.0, training_seconds=0.112 * 196)
+    tables = derived(runs, timing=timing_table(of_epoch))
     row = tables.communication.iloc[0]
     assert math.isnan(row["messages_seconds"])
     return [row[f"delay_seconds{end}"] / 196 for end in ("", "_low", "_high")]
@@ -45,9 +46,11 @@ def test_delay_has_the_interval_between_runs():
     # One run: the difference of medians over its blocks, and no interval.
     value, *ends = delay(exchange(0, 0.1, 0.12, 0.16, 0.12))
     assert value == pytest.approx(0.012) and all(map(math.isnan, ends))
-    # 0.011 and 0.013: Student's 12.706 · 0.00141421 / √2.
+    # Shares 11 / 111 and 13 / 113 of the printed 0.112 s; Student's 12.706 · half the difference.
+    one, other = 0.112 * 11 / 111, 0.112 * 13 / 113
+    middle, off = (one + other) / 2, 12.7062 * (other - one) / 2
     found = delay(exchange(0, 0.10, 0.12), exchange(1, 0.12, 0.14))
-    assert found == pytest.approx([0.012, 0.012 - 0.0127062, 0.012 + 0.0127062], 1e-4)
+    assert found == pytest.approx([middle, middle - off, middle + off], 1e-4)
 
 
 def cost(*runs):
@@ -100,6 +103,23 @@ def test_power_capped_share_is_of_the_most_limited_gpu():
     assert share == pytest.approx((2 + 4) / 20)
     assert math.isnan(cost(run()).power_capped_share)
     assert cost(capped(0, 10.1)).power_capped_share == 1.0
+
+
+def test_step_is_of_the_gpu_that_waits_least():
+    """A GPU is busy while its messages wait: here for 18 of 14 ms, as the profiler slows a rank."""
+    one, two = (
+        {"rank": n, "iterations": 10, "busy_seconds": own} for n, own in enumerate((1.8, 0.4))
+    )
+    assert cost(run(device_time=[one, two])).step_busy_seconds == pytest.approx(0.04)
+    assert math.isnan(cost(run(device_time=[one, {"rank": 1}])).step_busy_seconds)
+
+
+def test_slow_rank_is_found_on_each_machine():
+    ran = [exchange(seed, 0.1, 0.1) for seed in range(3)]
+    for speed, (_, made) in zip((1.0, 1.3, 0.8), ran, strict=True):
+        for rank in made["in_memory"]:
+            rank["seconds_without_exchange"] = [speed * (1.2 - rank["rank"] / 5)] * 2
+    assert slow_ranks(ran)["message"].tolist() == ["rank 0 computes 20 % slower than the others"]
 
 
 def test_startup_of_runs_that_compile_is_apart():

@@ -90,6 +90,25 @@ def test_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
     assert ("no ratio: one GPU ran with compile, which" in row.note) != ratio
 
 
+@pytest.mark.parametrize(
+    ("whole", "note"),
+    [([True, False], ratios.MIXED), ([False, True], ratios.MIXED), ([True] * 2, ratios.OF_WHOLE)],
+)
+def test_whole_runs_are_not_divided_by_epochs(whole, note):
+    timing = timing_table(*(timing_row(n, 128, 10 / n, runs=1) for n in (1, 2)))
+    row = derived(timing=timing.assign(whole=whole)).speedup.iloc[1]
+    assert row.note == note and math.isnan(row.speedup) == (note == ratios.MIXED)
+
+
+def test_ratio_takes_the_code_that_most_configurations_share():
+    timing = timing_table(*(timing_row(n, 128, 10 / n, spread=0.1) for n in (1, 2)))
+    ran = runs_of(timing).query("gpus == 2 or repeat > 0")
+    codes = ran["gpus"].astype(str) + ran["repeat"].astype(str)
+    shared = {"11": "a", "12": "b", "20": "a", "21": "z", "22": "z"}
+    found = derived(timing=timing, provenance=ran.assign(code=codes.map(shared))).speedup
+    assert found["speedup"].iloc[1] == pytest.approx(9.9 / 4.95, rel=0.05)
+
+
 def test_studies_are_matched_by_cell_worst_first():
     tables = ({"timing": timing, "provenance": runs_of(timing)} for timing in (A, B))
     found = ratios.match(*(StudyTables("", own) for own in tables))

@@ -39,6 +39,7 @@ def settled(rows, recipes=RECIPES, **training):
         ([(1, 0.6, 4096), (2, 0.6, 4096)], "rank", [4096, 8192], None),
         ([(1, 0.6, 4096), (2, 0.3, 2048)], "all", [4096, 2048], "speedup is that of throughput"),
         ([(1, 0.6, 4096), (2, 0.3, 4096)], None, [4096, 4096], None),
+        ([(1, 0.6, 3000, 200), (2, 0.3, 1400, 200)], None, [3000, 2800], "for one process's"),
     ],
 )
 def test_samples_of_an_epoch_are_those_of_all_ranks(rows, requested, samples, message):

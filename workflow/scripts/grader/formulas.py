@@ -128,7 +128,7 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
     timed = names["epoch"].known.any()
     lab = FORMULAS["parameters"]
     low, high = study.parameters or (lab, lab)
-    of_lab = low <= lab <= high and "imagenet" not in study.model
+    of_lab = low <= lab <= high and "imagenet" not in study.model and strategy != "own"
     fastest = images * FORMULAS["flop_of_image"] / FORMULAS["peak_flops"] / n
     numbers = {
         **{"N": n, "b": b, "one": 1.0, "images": images, "single_steps": np.ceil(images / b)},

@@ -15,6 +15,7 @@ from scaling.claims.claim import (
 )
 from scaling.core import numbers as fmt
 from scaling.core import statistics
+from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import Difference
 from scaling.tables import accuracy as learning
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
@@ -77,6 +78,7 @@ LOWER = Hypothesis(
 def _of_cells(tables: StudyTables) -> list[Claim]:
     """Return a claim on the largest global batch of each recipe and strategy."""
     cells = on_several_gpus(learning.compare_batches(tables))
+    diverged = tables.provenance.query("status == 'diverged'").groupby(CELL_KEYS).size()
     made = []
     for name, rows in by_configuration(cells).items():
         known = rows[rows["difference"].notna() & (rows["gpus"] == rows["gpus"].max())]
@@ -89,6 +91,8 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
         text += f"batch {small.batch_size} on one GPU {spread(small)}"
         if seeds < learning.SEEDS:
             text += f" ({fmt.plural(seeds, 'seed')})"
+        if lost := diverged.get(tuple(getattr(large, key) for key in CELL_KEYS)):
+            text += f"; {fmt.plural(lost, 'run')} of batch {large.global_batch_size} diverged"
         below, above = large.difference_high < 0, large.difference_low > 0
         made.append(LOWER.claim(name, f"{text}.", holds=below, fails=above))
     return made

@@ -17,8 +17,8 @@ from scaling.core.grid import REFERENCE_BATCH
 from scaling.core.statistics import Difference, judge
 
 Verdict = Literal["supported", "refuted", "in part", "unclear"]
-"""Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: results
-differ by configuration. Unclear: noise hides the result."""
+"""Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: it holds
+for some batch sizes, not for all. Unclear: noise hides the result."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?", strict=True))
 BATCH = "b\u00a0=\u00a0"
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
@@ -61,7 +61,8 @@ class Hypothesis:
         """Return the claim on configuration `about`: supported if `holds`, else refuted if `fails`.
 
         Otherwise it is unclear, and its sentence ends with `unclear`, or with "needs {self.more}".
-        `parts` are tuples (row, holds, fails); if their verdicts differ, the claim is "in part".
+        `parts` are tuples (row, holds, fails). If their verdicts differ, the claim is "in part", or
+        if none holds, refuted.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:
@@ -73,7 +74,8 @@ class Hypothesis:
             sentence += f" {'; '.join(held)}."
         if "unclear" in found:
             sentence = f"{sentence.removesuffix('.')}; {unclear or f'needs {self.more}'}."
-        verdict = found.pop() if len(found) == 1 else "in part"
+        mixed: Verdict = "in part" if "supported" in found else "refuted"
+        verdict = found.pop() if len(found) == 1 else mixed
         of = about.partition(",")[0].split(" ")[-1].replace("/", "-")
         name = f"{self.id}-{of}".removesuffix("-")
         return Claim(name, self.sentence, self.test, about, verdict, sentence)
@@ -158,15 +160,23 @@ def on_several_gpus(table: pd.DataFrame) -> pd.DataFrame:
     return found if (found["gpus"] == table["gpus"].min()).any() else table
 
 
+def of_grid(table: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `table` whose batch size ran on the recipe's fewest GPUs in `cells`."""
+    fewest = cells[cells["gpus"] == cells.groupby("recipe")["gpus"].transform("min")]
+    keys = ["recipe", "batch_size"]
+    return table[pd.MultiIndex.from_frame(table[keys]).isin(fewest[keys].apply(tuple, axis=1))]
+
+
 def weak_scaling(rows: pd.DataFrame, timing: pd.DataFrame) -> tuple[str, str]:
     """Return the column of `rows` with speedups at a fixed batch per GPU, and of what they are.
 
     `rows` are of speedup.csv. They are of training time if all have such a speedup, else of
-    epochs: of throughput if all runs in `timing` are of commands that print samples.
+    epochs: of throughput if all timed rows in `timing` are of commands that print samples.
     """
     if rows["training_speedup"].notna().all():
         return "training_speedup", "training time"
-    rated = timing["unit"].replace("", None).notna().all()
+    timed = timing[timing["epoch_seconds"].notna()]
+    rated = timed["unit"].replace("", None).notna().all() and timed["samples"].notna().all()
     return "speedup", "throughput" if rated else "epoch time"
 
 

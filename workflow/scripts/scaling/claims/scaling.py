@@ -13,6 +13,7 @@ from scaling.claims.claim import (
     measured,
     most_gpus,
     nearest,
+    of_grid,
     on_several_gpus,
     span,
     weak_scaling,
@@ -96,14 +97,17 @@ def _model(cells: pd.DataFrame) -> str:
 def _larger(about: str, work: pd.DataFrame, noise: Noise) -> Claim:
     larger = work.iloc[1:]
     small = larger[CELL_KEYS].assign(batch_size=work["batch_size"].iloc[0])
-    verdicts = noise.ratios(small, larger)["verdict"]
+    ratios = noise.ratios(small, larger)
+    ratio, notes = ratios["ratio"].max(), ratios["note"]
     parts = [
         (cell, own == "faster", own in ("slower", "same"))
-        for cell, own in zip(rows_of(larger), verdicts, strict=True)
+        for cell, own in zip(rows_of(larger), ratios["verdict"], strict=True)
     ]
-    ends = extremes(larger, "training_seconds")[0], next(rows_of(work))
-    texts = ", ".join(f"{fmt.seconds(row.training_seconds)} with {batch(row)}" for row in ends)
-    return LARGER.claim(about, f"Training time {texts}.", parts=parts)
+    if pd.isna(ratio):
+        return LARGER.claim(about, "Not compared.", parts=parts, unclear=notes.iloc[0])
+    best, first = larger[ratios["ratio"] == ratio].iloc[0], work.iloc[0]
+    text = f"{batch(best)} trains an epoch {fmt.times(ratio)} as fast as {batch(first)}."
+    return LARGER.claim(about, text, parts=parts)
 
 
 FASTER = Hypothesis(
@@ -140,7 +144,9 @@ def _weak_and_strong(tables: StudyTables) -> str | None:
     ]
     count = found[0][1]["gpus"].iloc[0]
     efficiency = ", ".join(span(rows[kind] / count) for _, rows in found[:3])
-    text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}. "
+    others = f" and {len(found) - 3} less efficient (Table 1)" * (len(found) > 3)
+    text = f"Weak scaling (fixed batch per GPU) of {of} on {fmt.gpus(count)}: {', '.join(why)}"
+    text += f"{others}. "
     text += f"Efficiency (speedup / {count}), in this order: {efficiency}. "
     text += "Strong scaling (fixed global batch) of epochs: "
     return f"{text}{', '.join(strong[:4]) or 'not measured (key grid.strong_scaling)'}."
@@ -183,7 +189,8 @@ PARTS = {
 def parts(tables: StudyTables) -> Answer:
     """Return the answer to Q3.1: share of communication, and the largest part of an epoch."""
     shares = tables.utilization[[*CELL_KEYS, *PARTS]].dropna(subset="waiting_share")
-    known, texts = exchange(tables.communication).merge(shares, on=CELL_KEYS), list[str]()
+    sent = of_grid(exchange(tables.communication), tables.timing)
+    known, texts = sent.merge(shares, on=CELL_KEYS), list[str]()
     for name, rows in by_configuration(known.dropna(subset="exchange_share")).items():
         one = nearest(most_gpus(rows)).iloc[0]
         most = str(one[list(PARTS)].astype(float).idxmax())

@@ -2,9 +2,8 @@
 
 import math
 import os
-import shlex
-import shutil
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -110,17 +109,6 @@ def check_images(config: dict[str, Any], manifest: dict[str, Any]) -> None:
             ("proofs", "synchronization.batch_size", batches, few),
         )
         if part in on and images and count > min(images, limit)
-    )
-
-
-def check_programs(config: dict[str, Any]) -> None:
-    """Raise UserError for each command that starts a program which this machine does not have."""
-    refuse(
-        f"recipes.{name}.command starts {first}, which is no program here (allowed: a path, after "
-        "chmod +x)"
-        for name, own in config["recipes"].items()
-        for first in shlex.split(own.get("command", ""))[:1]
-        if "{" not in first and shutil.which(first) is None
     )
 
 
@@ -286,7 +274,11 @@ def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) ->
             values["engine"] = COMMAND.name
         if ("engine" in values) == ("base" in values):
             listed = ", ".join(engines)
-            raise ValueError(f"{place} needs an engine ({listed}), or else a base or a command")
+            near = get_close_matches("command", values, 1)
+            hint = f" (perhaps {near[0]} is command)" if near else ""
+            raise ValueError(
+                f"{place} needs an engine ({listed}), or else a base or a command{hint}"
+            )
         whole = values | whole
         name, key = whole.pop("base", None), f"{place}.base"
     if whole["engine"] == COMMAND.name:

@@ -1,7 +1,10 @@
-"""Check that this machine has the devices that a study's jobs require."""
+"""Check that this machine has the devices and programs that a study's jobs require."""
 
 import math
 import os
+import re
+import shlex
+import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -10,8 +13,12 @@ from typing import Any
 
 from scaling.core import environment, grid
 from scaling.core.errors import UserError
+from scaling.core.section import refuse
 from scaling.registry.engine import ENGINES
 from scaling.registry.strategy import STRATEGIES
+
+LAUNCHER = re.compile(r"torchrun|accelerate|deepspeed|python[\d.]*")
+"""Programs that start a Python script."""
 
 
 def unsupported(
@@ -84,3 +91,28 @@ def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
             messages.append(f"{key} requires {wanted}, but {here}: {remedy}")
     if messages:
         raise UserError("; ".join(messages))
+
+
+def check_programs(config: dict[str, Any]) -> None:
+    """Raise UserError for each command whose program or Python script does not exist here."""
+    refuse(
+        f"recipes.{name}.command starts {first}, which is no program here (allowed: a path, after "
+        "chmod +x)"
+        for name, own in config["recipes"].items()
+        for first in shlex.split(own.get("command", ""))[:1]
+        if "{" not in first and shutil.which(first) is None
+    )
+    scripts = {name: _script(own.get("command", "")) for name, own in config["recipes"].items()}
+    refuse(
+        f"recipes.{name}.command starts {script}, which does not exist in {Path.cwd()}"
+        for name, script in scripts.items()
+        if script and not Path(script).exists()
+    )
+
+
+def _script(command: str) -> str:
+    """Return the Python script that `command` starts; "" if it starts none, or an unknown one."""
+    first, *rest = shlex.split(command) or [""]
+    named = next((word for word in rest if word in ("-c", "-m") or word.endswith(".py")), "")
+    known = LAUNCHER.fullmatch(Path(first).name) and named.endswith(".py") and "{" not in named
+    return named if known else ""

@@ -106,7 +106,8 @@ class Limits(Options):
     cpu_threads: types.Few = 1
     """Threads of each training process."""
     time_limit_seconds: types.AboveZero = 3600.0
-    """Seconds until a run is recorded as `timeout`; waiting for GPUs may take another hour."""
+    """Seconds until a run is recorded as `timeout`; waiting for GPUs may take another hour. A
+    changed limit repeats all runs."""
     collective_timeout_seconds: types.AboveZero = 300.0
     """If a rank waits longer (s) for other ranks, the run fails and names the ranks that hang."""
 

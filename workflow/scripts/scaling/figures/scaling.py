@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from scaling.claims.claim import most_gpus, on_several_gpus, weak_scaling
+from scaling.claims.claim import most_gpus, of_grid, on_several_gpus, weak_scaling
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import margin
@@ -22,7 +22,7 @@ from scaling.figures.style import Look
 from scaling.registry.strategy import DP
 from scaling.tables import accuracy
 from scaling.tables.epoch_parts import exchange
-from scaling.tables.schema import StudyTables, by_configuration, interval, on_cpu
+from scaling.tables.schema import StudyTables, interval, on_cpu
 
 PER_GPU = "batch size per GPU"
 GLOBAL = ("global batch", "global_batch", "percent")
@@ -75,7 +75,7 @@ def draw_speedup(study: StudyTables) -> Figure | None:
 
 def draw_communication(study: StudyTables) -> Figure | None:
     """Draw communication over batch size on the most GPUs, in % of the training time."""
-    known = most_gpus(exchange(study.communication))
+    known = most_gpus(of_grid(exchange(study.communication), study.timing))
     seconds = known[interval("exchange_seconds")].set_axis(interval("share"), axis=1)
     shares = seconds.div(known["training_seconds"] / 100, axis=0)
     known = _known(known.assign(**shares), "share")
@@ -87,7 +87,10 @@ def draw_communication(study: StudyTables) -> Figure | None:
 
 
 def draw_bandwidth(study: StudyTables) -> Figure | None:
-    """Draw bus bandwidth over message sizes on the most GPUs, standalone and in training."""
+    """Draw bus bandwidth of all-reduces over message sizes on the most GPUs, alone and in training.
+
+    DataParallel is left out, because it sends other messages than all-reduces.
+    """
     swept = most_gpus(study.interconnect)
     if swept.empty or on_cpu(study.provenance):
         return None
@@ -99,7 +102,8 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
     # Each cell at the mean size of the messages that it sends.
     sent = study.costs.loc[study.costs["message_bytes"] != "", [*CELL_KEYS, "message_bytes"]]
     sizes = sent["message_bytes"].map(lambda text: np.mean([*map(int, text.split())]))
-    reached = reached[reached["gpus"] == most].merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
+    reached = reached[(reached["gpus"] == most) & (reached["strategy"] != DP.name)]
+    reached = reached.merge(sent.assign(message_bytes=sizes), on=CELL_KEYS)
     drawn = [(Look("alone", style.INK, ""), swept), *_by_look(study, reached)]
     title, of = f"All-reduce on {fmt.gpus(most)}, GB/s", ("bytes of a message", "message_bytes")
     ticks = {1e4: "10 kB", 1e6: "1 MB", 1e8: "100 MB"}
@@ -107,7 +111,7 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
     for line in axes.lines[1:]:
         line.set_linestyle("none")
     if len(reached):
-        style.note(axes, "markers: in training steps")
+        style.note(axes, "markers: in training steps, without dp")
     return figure
 
 
@@ -138,16 +142,13 @@ def draw_remedies(study: StudyTables) -> Figure | None:
 
 
 def draw_learning(study: StudyTables) -> Figure | None:
-    """Draw test accuracy over the global batch, one line per recipe and strategy."""
+    """Draw test accuracy over the global batch: each recipe on one GPU and on the most GPUs."""
     table = accuracy.compare_batches(study).rename(columns={"global_batch_size": "global_batch"})
     known = _in_percent(_known(on_several_gpus(table), "test_accuracy", "global_batch"))
     if known.empty:
         return None
-    looks, drawn = style.looks(study), []
-    for rows in by_configuration(known).values():
-        several = rows.sort_values("gpus", kind="stable")
-        most = several.drop_duplicates("global_batch", keep="last").sort_values("global_batch")
-        drawn.append((looks[tuple(several[["recipe", "strategy"]].iloc[-1])], most))
+    most = known.groupby(["recipe", "strategy"])["gpus"].transform("max")
+    drawn = _by_look(study, known[known["gpus"] == most])
     return style.panel("Test accuracy, %", *GLOBAL, drawn)[0]
 
 

@@ -28,12 +28,6 @@ LIMITS = {
 }
 """Maps the column of an epoch's largest part to advice that shortens this part. `LARGER` is given
 only where a larger batch was measured, and is faster."""
-SAVED = {
-    "data wait": ["loading_share"],
-    "idle GPU": ["idle_besides_share"],
-    "kernel time": ["utilization", "slower_share"],
-}
-"""Maps the name of a part of an epoch to columns of utilization.csv, whose sum is the part."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -130,7 +124,7 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> Iterator[Card]:
         if len(found) == 1:
             machines = scope(pair["runs"].min(), {*found.index}, unknown=True)
         text = fill("{} images per step, {}.", REFERENCE_BATCH, machines)
-        text += _changed(study) or _saved(pair.set_index("recipe"), row.recipe)
+        text += _changed(study)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
         factor = span(found["factor"], lambda ratio: f"{fmt.significant(ratio, 2)}×")
         result = fill(
@@ -145,18 +139,6 @@ def _changed(study: StudyTables) -> Markup:
     steps = ", ".join(f"{row.recipe} {fmt.significant(row.factor, 2)}×" for row in rows_of(rows))
     of = fmt.plural(rows["machines"].max(), "machine") if steps else ""
     return fill(" Each recipe over the one before ({}): {}.", of, steps) if steps else Markup("")
-
-
-def _saved(pair: pd.DataFrame, recipe: str) -> Markup:
-    """Return a sentence on the parts of an epoch that `recipe` shortens, "" if it lengthens any."""
-    shares = {name: pair[names].sum(axis=1, skipna=False) for name, names in SAVED.items()}
-    seconds = pd.DataFrame(shares).mul(pair["epoch_seconds"], axis=0)
-    saved: Any = seconds.loc[LAB] - seconds.loc[recipe]
-    total = saved.sum(skipna=False)
-    if not (total > 0 and saved.min() >= 0):
-        return Markup("")
-    parts = ", ".join(f"{fmt.percent(part / total)} {name}" for name, part in saved.items())
-    return fill(" Of {} saved per epoch: {}.", fmt.seconds(total), parts)
 
 
 def _throughput(best: Any) -> Iterator[Card]:
@@ -211,9 +193,10 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     ends = list(dict.fromkeys([*found[:1], *found[-1:]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = "Standard deviation of a run. With {} runs of each, differences above {} can be shown."
+    words = "Standard deviation of a run. With {} of each, differences above {} can be shown."
     shown = " and ".join(fmt.percent(own.shows) for own in ends)
-    text = fill(words, fmt.whole_span(own.runs for own in ends), shown)
+    counts = fmt.whole_span(own.runs for own in ends)
+    text = fill(words, f"{counts} run{'s' * (counts != '1')}", shown)
     if not found:
         heads = [fill("epoch times: one run each")]
         text = Markup("Their ratios have no interval. Add seeds or <code>repeats</code>.")
@@ -250,7 +233,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
         advice, keys = "", CELL_KEYS[:3]
         same = (cells[keys] == [getattr(chosen, key) for key in keys]).all(axis=1)
         larger = cells[same & (cells["batch_size"] > chosen.batch_size)]
-        faster = larger[larger["epoch_seconds"] < chosen.epoch_seconds]
+        faster = larger.query("status == 'ok' and epoch_seconds < @chosen.epoch_seconds")
         # None of them is shown to be as accurate as `best`.
         for row in () if best else rows_of(faster.nsmallest(1, "epoch_seconds")):
             advice = f"{LARGER} ({batch(row)}: {fmt.seconds(row.epoch_seconds)})"

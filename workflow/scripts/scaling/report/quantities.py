@@ -10,6 +10,7 @@ import pandas as pd
 from scaling.claims.claim import SYMBOLS, label
 from scaling.claims.scaling import PARTS
 from scaling.core.numbers import data, gpus, percent, rate, significant, span, times, words
+from scaling.figures import configuration
 from scaling.report.table import QUANTITIES, Column, OfRow, cell_id
 
 
@@ -22,7 +23,7 @@ def define(**columns: Column) -> None:
 
 def on(row: Any) -> str:
     """Return recipe, strategy and GPUs of a row as text: `tuned/ddp, 2 GPUs`."""
-    return f"{row.recipe}/{row.strategy}".removesuffix("/") + f", {gpus(row.gpus)}"
+    return f"{configuration(row.recipe, row.strategy)}, {gpus(row.gpus)}"
 
 
 def below(row: Any) -> str:
@@ -85,15 +86,16 @@ def above(ratio: str) -> dict[str, OfRow]:
 
 define(
     configuration=Column(
-        "configuration",
-        text=lambda row: f"{row.recipe}/{row.strategy}".removesuffix("/"),
-        name="recipe",
+        "configuration", text=lambda row: configuration(row.recipe, row.strategy), name="recipe"
     ),
     page=Column(
         "configuration",
         text=label,
         name="recipe",
-        flags={"not settled": lambda row: row.unsettled},
+        flags={
+            "not settled": lambda row: row.unsettled,
+            "not all runs ok": lambda row: row.status != "ok" and pd.notna(row.epoch_seconds),
+        },
         link=cell_id,
     ),
     configuration_on=Column("batch size per GPU", text=on, name="recipe"),

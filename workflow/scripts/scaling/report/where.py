@@ -19,7 +19,8 @@ from scaling.tables.schema import rows_of
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
 ENLARGED = 3
-"""A recipe's bars are enlarged if the longest bar of all recipes is ≥ 3 times its longest bar."""
+"""A recipe's bars are enlarged if the longest bar of all recipes is ≥ 3 times its longest bar. All
+enlarged bars have one scale."""
 COMPUTING, IDLE, MESSAGES = 2, 4, 5
 COMMUNICATION = ("nccl", "memcpy ptop")
 
@@ -50,8 +51,9 @@ def epochs(cells: pd.DataFrame) -> dict[str, list[Bar]]:
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe", sort=False)["epoch_seconds"].max()
     whole, found = longest.max(), dict[str, list[Bar]]()
-    for recipe, most in longest.items():
-        factor = int(whole / most) if whole >= ENLARGED * most else 1
+    short = longest[longest <= whole / ENLARGED]
+    for recipe in longest.index:
+        factor = int(whole / short.max()) if recipe in short else 1
         own = timed[timed["recipe"] == recipe]
         for row in rows_of(own.sort_values(["gpus", "strategy", "batch_size"], kind="stable")):
             heading = f"{configuration(row.recipe, row.strategy)}, {fmt.gpus(row.gpus)}"

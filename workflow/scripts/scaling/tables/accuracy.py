@@ -120,7 +120,8 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     Values are medians and ranges over trainings. `training_seconds` is the sum of epoch times,
     corrected for machine differences (noise.py); its range is as measured. `run_seconds` leaves out
     runs that compiled code; `run_cold_seconds` is of these runs. `speedup` and `break_even_…`
-    compare with the fewest GPUs; `speedup` is a ratio of training seconds.
+    compare with the fewest GPUs, if all trainings of both reached the accuracy; `speedup` is a
+    ratio of training seconds.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     whole, cold = trainings["run_seconds"].astype(float), trainings["compiled"].eq(True)
@@ -136,12 +137,15 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     counts = groups.agg(seeds=("seed", "size"), reached=("reached", "sum"))
     shared = trainings.drop(columns=[*SPREAD, "reached"]).groupby("gpus").first()
     table = shared.join([counts, *spans]).reset_index()
-    ratios = model.ratios(table.iloc[[0] * len(table)].set_axis(table.index), table)[1:]
+    all_reached = table["reached"] == table["seeds"]
+    compared = all_reached & all_reached.iloc[0]
+    ratios = model.ratios(table.iloc[[0] * len(table)].set_axis(table.index), table)
+    ratios = ratios[compared & (table.index > 0)]
     table = table.join(ratios.rename(columns=SPEEDUP)).fillna(dict.fromkeys(TEXTS, ""))
     table["training_seconds"] = model.times(table)["value"]
     of_gpus = [own for _, own in groups]
     lengths = pd.DataFrame([break_even(of_gpus[0], own) for own in of_gpus])
-    return schema.frame("trained_to_accuracy", table.join(lengths))
+    return schema.frame("trained_to_accuracy", table.join(lengths[compared]))
 
 
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:

@@ -14,6 +14,7 @@ from scaling.registry.engine import COMMAND, ENGINES
 from scaling.registry.strategy import DP, STRATEGIES
 from scaling.tables import schema
 from scaling.tables.measurements import ALONE, GB
+from scaling.tables.noise import of_one_code
 from scaling.tables.schema import StudyTables, interval
 from scaling.tables.timing import Run
 
@@ -26,7 +27,8 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
     `compute_seconds` is the training time without exchange; the exchange adds `delay_seconds`. From
     traced steps, `messages_seconds` is the time in which messages run; `exposed_seconds` is the
-    part of it without other kernels. Values are means over runs, with 95 % intervals.
+    part of it without other kernels. Values are means over runs, with 95 % intervals; of delays,
+    the mean is of fractions of a step, as machines differ.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
     steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
@@ -34,7 +36,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     mean, off = cells.mean(), margin([cells.std()], [cells.count()])
     found = mean.join([(mean - off).add_suffix("_low"), (mean + off).add_suffix("_high")])
     table = tables.timing.query("gpus > 1").merge(found.reset_index(), "left", CELL_KEYS)
-    table[found.columns] = table[found.columns].mul(table["iterations"], axis=0)
+    for name in found.columns:
+        of = "training_seconds" if name.startswith("delay") else "iterations"
+        table[name] *= table[of]
     table["compute_seconds"] = table["training_seconds"] - table["delay_seconds"]
     return schema.arrange("communication", table)
 
@@ -53,7 +57,8 @@ def exchange(table: pd.DataFrame) -> pd.DataFrame:
 def _exchange(record: RunRecord) -> dict[str, float]:
     """Return {name in `EXCHANGE`: seconds per iteration}, without quantities that are not measured.
 
-    `delay_seconds` is of the slowest rank. Other values are minima over ranks (least waiting).
+    `delay_seconds` is a fraction of the step, of the slowest rank. Other values are minima over
+    ranks (least waiting).
     """
     seconds = {}
 
@@ -63,7 +68,7 @@ def _exchange(record: RunRecord) -> dict[str, float]:
     timed = [rank for rank in record["in_memory"] if rank[ALONE]]
     if timed and all(rank["iterations"] for rank in timed):
         step, alone = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
-        seconds["delay_seconds"] = step - alone
+        seconds["delay_seconds"] = 1 - alone / step
     traced = [one for one in record["communication"]["readings"] if one["estimate"] == "profiler"]
     if traced and all(rank["iterations"] for rank in traced):
         seconds["exposed_seconds"] = each(traced, "exposed_seconds").min()
@@ -141,14 +146,15 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     """Return the utilization (MFU) of each configuration, and shares of its epoch, as fractions.
 
     On N GPUs, utilization = images/s · flops_per_image / (N · peak FLOP/s) (Chowdhery et al. 2022,
-    arXiv:2204.02311, section 4.1). `idle_share` is 1 − busy seconds / epoch.
+    arXiv:2204.02311, section 4.1). `idle_share` is 1 − busy seconds / epoch of the GPU that is busy
+    least. `loading_share` is 1 − training / epoch of runs, a geometric mean over machines.
 
     Six shares add up to 1: (1) utilization; (2) `loading_share`, data wait; (3) `exposed_share`,
     messages without compute; (4) `slower_share`, compute kernels minus utilization; (5)
     `idle_besides_share`, `idle_share` minus `loading_share`; (6) the remainder. It is called
     `waiting_share` (messages wait for other ranks), or `unknown_share` without a trace. Without a
-    peak rate, `computing_share`, all compute kernels, stands for (1) and (4). If a traced step
-    lasted longer than timed ones, its messages and compute kernels are scaled to fit the epoch.
+    peak rate, `computing_share`, all compute kernels, stands for (1) and (4). If data wait,
+    messages and compute kernels exceed the epoch, messages and compute kernels are scaled to fit.
     """
     table, messages = tables.timing, tables.communication[[*CELL_KEYS, "exposed_seconds"]]
     for own in (tables.costs, messages, _limits(tables)):
@@ -161,11 +167,13 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     whole = (1 / table["step_seconds"]).where(table["engine"] == COMMAND.name)
     of_a_step = whole.fillna(table["iterations"] / epoch)
     idle = (1 - table["step_busy_seconds"] * of_a_step).clip(lower=0)
-    # Training times of one machine are not moved to the average machine, as epochs are.
-    ran = tables.provenance.groupby(CELL_KEYS)["epoch_seconds"].median().rename("ran")
-    ran = table.join(ran, on=CELL_KEYS)["ran"].where(table["machines"] == 1).fillna(epoch)
     host = table["loader_seconds"] / epoch
-    loading = ((ran - table["training_seconds"]) / ran).clip(lower=0).fillna(host)
+    # Printed times of epochs and of training can be of different machines; these are of the same.
+    ran = of_one_code(tables.provenance)
+    ran = ran.assign(training=np.log(ran["training_seconds"] / ran["epoch_seconds"]))
+    of_machine = ran.groupby([*CELL_KEYS, "machine"])["training"].mean()
+    training = np.exp(table.join(of_machine.groupby(CELL_KEYS).mean(), on=CELL_KEYS)["training"])
+    loading = (1 - training).clip(lower=0).fillna(host)
     # Loader processes also slow down steps; of other engines it is at most the host's wait.
     options = {name: ENGINES.find(name).options.model_fields for name in ENGINES.names()}
     loads = table["engine"].isin([name for name in options if "loader_workers" in options[name]])

@@ -47,7 +47,7 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
         times = [ranks for ranks in blocks if ranks is not None and len(ranks) == cell["gpus"]]
         if not times or cell["gpus"] == 1:
             continue
-        seconds = np.concatenate(times, axis=1)
+        seconds = np.concatenate([ranks / np.median(ranks) for ranks in times], axis=1)
         rank = int(np.median(seconds, axis=1).argmax())
         others = np.delete(seconds, rank, axis=0)
         slower = np.median(seconds[rank]) / np.median(others) - 1
@@ -86,10 +86,21 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     return schema.arrange("step_classes", table)
 
 
+def _least_busy(record: RunRecord) -> list[dict[str, Any]]:
+    """Return the traced steps of the GPU that is busy least, in a list; [] if a GPU has no trace.
+
+    A GPU counts as busy while its messages wait for other ranks. This GPU waits least.
+    """
+    read: Any = record["device_time"]
+    if not all("busy_seconds" in one and one["iterations"] for one in read):
+        return []
+    return sorted(read, key=lambda one: one["busy_seconds"] / one["iterations"])[:1]
+
+
 def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
     samples = sum(rank["samples"] or 0 for rank in record["in_memory"])
     images = {"images": samples / record["cell"]["gpus"]}
-    for device in [one for one in record["device_time"] if "classes" in one]:
+    for device in [one for one in _least_busy(record) if "classes" in one]:
         idle = {"idle": {"seconds": max(0, device["seconds"] - device["busy_seconds"])}}
         for kind, sums_of_kind in (device["classes"] | idle).items():
             sums, steps = sums_of_kind | images, device["iterations"]
@@ -106,7 +117,7 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     gradient messages, if equal in all runs. `message_waits` says that traced messages include waits
     for ranks, because a record lacks the start skew. `rank_step_seconds` is the median over ranks
     of step times that a user's command prints (scaling_client.py). Columns `step_…` are of traced
-    steps: medians over GPUs, then over runs.
+    steps of each run's least busy GPU: medians over runs.
     """
     cells = [(cell, records, _started(records)) for cell, records, _ in by_cell(runs)]
     one = {(cell["recipe"], cell["batch_size"]): own for cell, _, own in cells if cell["gpus"] == 1}
@@ -147,14 +158,10 @@ def _costs(records: list[RunRecord], started: pd.DataFrame) -> dict[str, Any]:
     traced_messages = [
         one for one in readings if one["estimate"] == "profiler" and "note" not in one
     ]
-    traced = [pd.DataFrame(read) for record in records if (read := record["device_time"])]
-    steps = [
-        each.reindex(columns=STEP).div(each["iterations"], axis=0).median(skipna=False)
-        for each in traced
-        if each["iterations"].all()
-    ]
+    devices = [one for record in records for one in _least_busy(record)]
+    steps = pd.DataFrame(devices, columns=[*STEP, "iterations"])
     return {
-        **pd.DataFrame(steps, columns=STEP).median(skipna=False).add_prefix("step_"),
+        **steps[STEP].div(steps["iterations"], axis=0).median(skipna=False).add_prefix("step_"),
         "rank_step_seconds": ranks.median(),
         "rank_step_seconds_min": ranks.min(),
         "rank_step_seconds_max": ranks.max(),

@@ -64,20 +64,29 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     return connected_components(graph, directed=False)[1][:first]
 
 
+def of_one_code(runs: pd.DataFrame, keys: Any = CELL_KEYS) -> pd.DataFrame:
+    """Return the runs of one `code` (version of the measuring code) for each configuration.
+
+    Of the codes that ran it, this is the one that ran most configurations of its recipe. The
+    columns `keys` identify a configuration.
+    """
+    ran = runs.drop_duplicates([*keys, "code"]).groupby(["recipe", "code"]).size()
+    shared = runs.join(ran.rename("shared"), on=["recipe", "code"])
+    most = shared.sort_values(["shared", "code"]).groupby(list(keys))["code"].last()
+    return runs[runs["code"] == runs.join(most.rename("most"), on=list(keys))["most"]]
+
+
 class Noise:
     """A model of how the column `quantity` of `runs` depends on configuration, machine and noise.
 
     The columns `keys` of `runs` identify a configuration. For each configuration, the model uses
-    only the runs with the most frequent `code` (version of the measuring code). If `apart`, each
-    batch size has its own fit and variance.
+    only the runs `of_one_code`. If `apart`, each batch size has its own fit and variance.
     """
 
     def __init__(
         self, runs: pd.DataFrame, quantity: str, keys: Any = CELL_KEYS, apart: bool = False
     ) -> None:
-        known = runs[runs[quantity] > 0].reset_index(drop=True)
-        codes = known.groupby(list(keys))["code"]
-        known = known[known["code"] == codes.transform(lambda own: own.mode().iloc[-1])]
+        known = of_one_code(runs[runs[quantity] > 0].reset_index(drop=True), keys)
 
         def number(*columns: str) -> Any:
             return known.groupby(list(columns), sort=False, dropna=False).ngroup().to_numpy()

@@ -19,7 +19,9 @@ OTHER_WORK = "no ratio: other work, as models or the images of an epoch differ"
 OF_THROUGHPUT = (
     "the speedup is of throughput, as an epoch has another number of samples than on one GPU"
 )
-NO_PAIR = "no ratio: no two runs of one seed and repeat"
+MIXED = "no ratio: one side printed no epoch, so its time is a whole run's, start-up included"
+OF_WHOLE = "the speedup is of whole runs, start-up included, as no epoch was printed"
+NO_PAIR = "no ratio: no two runs of one seed and repeat on one machine"
 JUDGED = ["slower", "unclear", "same", "faster"]
 VERDICTS = [*JUDGED, "no ratio", "only in A", "only in B"]
 
@@ -28,8 +30,8 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     """Return the speedup T(1,b) / T(N,b) of each configuration (N GPUs, batch size b per GPU).
 
     T is the epoch time; in `training_speedup` it is the training time. `efficiency` is speedup / N.
-    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why a ratio is missing, or
-    that it is of throughput, as a user's command trains on other numbers of samples.
+    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why a ratio is missing, or that
+    it is of throughput, as a user's command trains on other numbers of samples, or of whole runs.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -42,17 +44,21 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
         base = cells.merge(tables.timing, "left", CELL_KEYS).add_prefix("single_")
         work = factor(tables.timing.join(base), "single_", "")
         ratios = noise.ratios(cells, table, work)
+        mixed = base["single_whole"].eq(True) ^ table["whole"].eq(True)
+        mixed &= ratios["ratio"].notna()
         for end in ("ratio", *ENDS):
             # One GPU is 1 time as fast as itself.
             known = several | (end == "ratio" and kind != "fixed_global_batch_")
             name = f"{kind}speedup_{end}".removesuffix("_ratio")
-            table = table.assign(**{name: ratios[end].where(known & (lacking == ""))})
-    judged = several & (lacking == "")
+            table = table.assign(**{name: ratios[end].where(known & ~mixed & (lacking == ""))})
+    judged = several & ~mixed & (lacking == "")
     texts = ratios[["verdict", "scope"]].where(judged, "")
     strong = base["single_epoch_seconds"].isna() & table["fixed_global_batch_speedup"].notna()
     why = "strong scaling alone: of the global batch of 1 × " + same_batch["batch_size"].astype(str)
     note = ratios["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
     note = note.mask(judged & ratios["ratio"].notna() & (work != 1), OF_THROUGHPUT)
+    note = note.mask(judged & ratios["ratio"].notna() & table["whole"].eq(True), OF_WHOLE)
+    note = note.mask(mixed, MIXED)
     without = UNLIKE + " " + lacking + ", which this cell cannot have"
     table[schema.interval("efficiency")] = table[schema.interval("speedup")].div(gpus, axis=0)
     more, note = ratios["more_runs"].where(judged), note.mask(lacking != "", without)
@@ -72,8 +78,8 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     """Return the times of two studies by configuration, in columns a_… and b_….
 
     `ratio` is time a / time b; the smallest ratio comes first. If `pairs`, it is the geometric
-    mean over pairs of runs that have the same seed and repeat. `verdict` says whether b is faster.
-    Configurations without a time are left out.
+    mean over pairs of runs of one machine that have the same seed and repeat. `verdict` says
+    whether b is faster. Configurations without a time are left out.
     """
     ran = pd.concat([a.provenance.assign(side="a"), b.provenance.assign(side="b")])
     noise = Noise(ran, TIMES[0], [*CELL_KEYS, "side"])
@@ -89,8 +95,10 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     other = (work == 1) & (table["a_samples"] - table["b_samples"]).fillna(0).ne(0)
     other |= table.pop("a_model") != table.pop("b_model")
     other &= both & (ratios["note"] == "")
-    ratios.loc[other, ["ratio", *ENDS, "more_runs"]] = np.nan
-    ratios.loc[other, ["verdict", "scope", "note"]] = ["", "", OTHER_WORK]
+    mixed = both & (table.pop("a_whole").eq(True) ^ table.pop("b_whole").eq(True))
+    for unlike, why in ((other, OTHER_WORK), (mixed, MIXED)):
+        ratios.loc[unlike, ["ratio", *ENDS, "more_runs"]] = np.nan
+        ratios.loc[unlike, ["verdict", "scope", "note"]] = ["", "", why]
     table = table.join(ratios)
     verdicts = {"only in A": ~known["b"], "only in B": ~known["a"], "no ratio": table["note"] != ""}
     table["verdict"] = np.select(list(verdicts.values()), list(verdicts), table["verdict"])
@@ -102,7 +110,7 @@ def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
 
 def _sided(study: StudyTables, side: str) -> pd.DataFrame:
     """Return a row per configuration. Names of columns begin with `side`, such as `a_status`."""
-    table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit"]]
+    table = study.timing.set_index(CELL_KEYS)[["status", "count", "samples", "unit", "whole"]]
     ran = study.provenance.astype({"model": object}).fillna({"model": ""})
     models = ran.groupby(CELL_KEYS)["model"].max()
     return table.assign(model=models).add_prefix(f"{side}_").reset_index()
@@ -111,13 +119,15 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
     """Return `more` · time of `one` / time of `other` for each row, from pairs of runs.
 
-    The runs of a pair have equal seed and repeat. The noise model has effects of pairs, in place of
-    effects of machines, and a separate fit for each configuration.
+    The runs of a pair have equal seed, repeat and machine. The noise model has effects of pairs, in
+    place of effects of machines, and a separate fit for each configuration.
     """
     timed = ran[ran["epoch_seconds"] > 0]
-    pairs = timed[timed.groupby(RUN_KEYS)["side"].transform("nunique") == 2]
+    pairs = timed[timed.groupby([*RUN_KEYS, "machine"])["side"].transform("nunique") == 2]
     own = {"machine": pairs[RUN_KEYS[4:]], "code": pairs[CELL_KEYS]}
-    texts = {name: keys.astype(str).agg("/".join, axis=1) for name, keys in own.items()}
+    texts = {
+        name: ["/".join(map(str, key)) for key in keys.to_numpy()] for name, keys in own.items()
+    }
     noise = Noise(pairs.assign(**texts), TIMES[0], [*CELL_KEYS, "side"])
     found = noise.ratios(one, other, more)
     counts = pairs.groupby(CELL_KEYS)["machine"].agg(["size", "nunique"]).div([2, 1])

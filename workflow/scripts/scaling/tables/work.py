@@ -26,7 +26,8 @@ def settle(
 
     The samples are of all ranks. If a recipe's key `samples` is `rank`, a command prints samples of
     one rank, which are multiplied by N (number of GPUs). If the key is missing, samples are
-    multiplied if N GPUs print 1/N of the samples of one GPU. Values not printed are NaN.
+    multiplied if N GPUs print 1/N of the samples of one GPU, or less by at most a global batch that
+    ranks drop. Values not printed are NaN.
     """
     of_recipes = {name: one["unit"] for name, one in recipes.items()}
     units = timing["recipe"].map(of_recipes).astype(object)
@@ -37,8 +38,13 @@ def settle(
     for recipe, rows in table[units.notna()].groupby("recipe", sort=False):
         one = rows[rows["gpus"] == 1].set_index("batch_size")[["samples", "epoch_seconds"]]
         base, scope = rows[["batch_size"]].join(one, on="batch_size"), recipes[recipe]["samples"]
-        shares = (rows["samples"] * rows["gpus"] / base["samples"])[rows["gpus"] > 1]
-        of_rank = scope is None and abs(shares.median() - 1) <= ALIKE
+        shares = (rows["samples"] * rows["gpus"] / base["samples"])[rows["gpus"] > 1].dropna()
+        # Ranks may drop their last batches, at most one global batch together.
+        several = rows.loc[shares.index]
+        dropped = several["gpus"] * several["batch_size"] / base.loc[shares.index, "samples"]
+        least = 1 - dropped.clip(lower=ALIKE)
+        alike = shares.between(least.clip(lower=0.5), 1 + ALIKE)
+        of_rank = scope is None and len(shares) > 0 and bool(alike.mean() > 0.5)
         if of_rank or scope == "rank":
             table.loc[rows.index, "samples"] *= rows["gpus"]
         place: Any

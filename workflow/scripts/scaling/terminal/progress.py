@@ -23,6 +23,7 @@ from scaling.core.records.run import RUN
 from scaling.tables import timing
 
 RESULTS, LOGS = stored.RESULTS, Path("logs")
+REPLAY = "replay=results"
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
 """These folders have logs of runs and reports. Other folders have logs of other measurements."""
 TRAIN = {"runs", "convergence", "to_accuracy", "experiments", "quantization"}
@@ -99,7 +100,7 @@ class Progress:
         try:
             # Jobs elsewhere, or in environments of their own (--sdm), may have other programs.
             if self._places and here and not workflow.deployment_settings.deployment_method:
-                configuration.check_programs(self._config)
+                devices.check_programs(self._config)
             if wanted and here:
                 devices.check(self._config, wanted, granted.value if granted else None)
         except UserError as error:
@@ -149,7 +150,7 @@ class Progress:
             command = ["flock", "--nonblock", file, "nice", "-n", "19", sys.executable, "-m"]
             command += ["snakemake", "--nolock", "--cores", "1", "--snakefile", file]
             with Path("logs/partial.log").open("a") as log:
-                command += ["--config", "replay=results"]
+                command += ["--config", REPLAY]
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def fail(self) -> None:
@@ -239,5 +240,6 @@ def main() -> None:
         process["create_time"]
         for process in processes
         if process["cwd"] == here and "snakemake" in " ".join(process["cmdline"][:3])
+        if REPLAY not in process["cmdline"]
     ]
     print(printable(study_status(study, min(started, default=math.inf))))

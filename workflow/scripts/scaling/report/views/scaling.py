@@ -5,7 +5,7 @@ from operator import attrgetter
 import pandas as pd
 from markupsafe import Markup
 
-from scaling.claims.claim import label, measured, on_several_gpus
+from scaling.claims.claim import label, measured, of_grid, on_several_gpus
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
 from scaling.core.numbers import data, percent, plural, significant, words
@@ -17,8 +17,6 @@ from scaling.tables.epoch_parts import exchange
 from scaling.tables.schema import StudyTables, by_configuration, rows_of
 
 MESSAGES = ["exposed_share", "waiting_share", "message_waits"]
-LEAST_WAIT = 0.005
-"""Smallest share of an epoch that is printed as waits for ranks."""
 WAITS = "Exposed messages include waits."
 CELL = "configuration gpus batch_size"
 ON = "configuration_on"
@@ -55,10 +53,9 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
 
     The result is empty if `column` has no values. Speedups on one GPU (always 1) become NaN.
     """
-    fewest = cells.loc[cells["gpus"] == cells["gpus"].min(), "batch_size"]
-    known = rows["batch_size"].isin(fewest) & bool(rows[column].notna().any())
     ratios = rows.columns.intersection(["speedup", "training_speedup"])
-    return rows.assign(**rows[ratios].where(rows["gpus"] > 1))[known]
+    shown = of_grid(rows.assign(**rows[ratios].where(rows["gpus"] > 1)), cells)
+    return shown if rows[column].notna().any() else shown.iloc[:0]
 
 
 def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
@@ -82,11 +79,6 @@ def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
                 " the GPU would idle anyway.",
                 ", waits included," * bool(row.message_waits),
                 printed(row, "exposed_share"),
-            )
-        if row.waiting_share >= LEAST_WAIT:
-            text += fill(
-                " The remaining {} count as waits for ranks, which the profiler lengthens.",
-                printed(row, "waiting_share"),
             )
         return text
     return ""
@@ -154,7 +146,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
 
 
-TRAINING = "Training: without data loading, on batches that are in memory already."
+TRAINING = "Training: without data loading, on batches in memory; another measurement than epochs."
 TABLES = {
     "gpus": [
         View(
