@@ -18,7 +18,7 @@ from scaling.tables.noise import of_one_code
 from scaling.tables.schema import StudyTables, interval
 from scaling.tables.timing import Run
 
-EXCHANGE = ["delay_seconds", "exposed_seconds", "messages_seconds"]
+EXCHANGE = ["delay_share", "exposed_seconds", "messages_seconds"]
 PEAKS = ["peak_flops_per_second", "peak_bytes_per_second"]
 
 
@@ -38,7 +38,7 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     table = tables.timing.query("gpus > 1").merge(found.reset_index(), "left", CELL_KEYS)
     for name in found.columns:
         of = "training_seconds" if name.startswith("delay") else "iterations"
-        table[name] *= table[of]
+        table[name.replace("share", "seconds")] = table[name] * table[of]
     table["compute_seconds"] = table["training_seconds"] - table["delay_seconds"]
     return schema.arrange("communication", table)
 
@@ -49,18 +49,19 @@ def exchange(table: pd.DataFrame) -> pd.DataFrame:
     `exchange_share` is its fraction of the training time.
     """
     names = interval("exchange_seconds")
-    delay, exposed = (table[interval(name)].set_axis(names, axis=1) for name in EXCHANGE[:2])
+    kinds = ("delay_seconds", "exposed_seconds")
+    delay, exposed = (table[interval(name)].set_axis(names, axis=1) for name in kinds)
     table = table.join(delay.where(table["delay_seconds"].notna(), exposed))
     return table.assign(exchange_share=table["exchange_seconds"] / table["training_seconds"])
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return {name in `EXCHANGE`: seconds per iteration}, without quantities that are not measured.
+    """Return values of `EXCHANGE` per iteration, without quantities that are not measured.
 
-    `delay_seconds` is a fraction of the step, of the slowest rank. Other values are minima over
-    ranks (least waiting).
+    `delay_share` is a fraction of the slowest rank's step. Seconds are minima over ranks (least
+    waiting).
     """
-    seconds = {}
+    values = {}
 
     def each(ranks: Any, name: str) -> Any:
         return np.array([rank[name] for rank in ranks]) / ranks[0]["iterations"]
@@ -68,12 +69,12 @@ def _exchange(record: RunRecord) -> dict[str, float]:
     timed = [rank for rank in record["in_memory"] if rank[ALONE]]
     if timed and all(rank["iterations"] for rank in timed):
         step, alone = (np.median(each(timed, name).max(axis=0)) for name in ("seconds", ALONE))
-        seconds["delay_seconds"] = 1 - alone / step
+        values["delay_share"] = 1 - alone / step
     traced = [one for one in record["communication"]["readings"] if one["estimate"] == "profiler"]
     if traced and all(rank["iterations"] for rank in traced):
-        seconds["exposed_seconds"] = each(traced, "exposed_seconds").min()
-        seconds["messages_seconds"] = each(traced, "communication_seconds").min()
-    return seconds
+        values["exposed_seconds"] = each(traced, "exposed_seconds").min()
+        values["messages_seconds"] = each(traced, "communication_seconds").min()
+    return values
 
 
 def of_machines(tables: StudyTables) -> pd.DataFrame:

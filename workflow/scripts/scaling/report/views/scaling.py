@@ -222,7 +222,7 @@ TABLES = {
         ),
         View(
             "interconnect",
-            "All-reduce by message size",
+            "Messages sent alone, by size",
             "gpus message_bytes message_kind",
             "message_seconds seconds_p99 start_skew_seconds algbw_gb_per_s busbw_gb_per_s",
             lambda study, _: over_machines(study.interconnect, "gpus kind message_bytes"),
