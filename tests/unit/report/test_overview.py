@@ -9,12 +9,15 @@ import pytest
 
 from examples import stored
 from examples.records import full_training
+from scaling.claims.claim import Findings
 from scaling.core.grid import CELL_KEYS
 from scaling.report import cells as of_page
 from scaling.report import overview, planning, provenance
 from scaling.report.table import merged, over_machines
+from scaling.report.views import NEEDED, missing
 from scaling.tables import schema
 from scaling.tables.accuracy import trained_to_accuracy
+from scaling.tables.noise import NO_TIME, OTHER_CODE
 
 LADDER = ("timing", "provenance")
 
@@ -113,6 +116,14 @@ def test_recipe_that_learned_far_less_is_not_marked(untrained):
     assert planning.recommended(study, alike).recipe == "tuned"
     alike["test_accuracy_count"] += ~tuned
     assert planning.recommended(study, alike).recipe == "plain"
+
+
+def test_missing_speedup_names_its_reason(flagship):
+    cells, nothing = of_page.of_study(flagship), Findings("", {}, [])
+    title = "Q2: How much faster are more GPUs? Weak or strong scaling?"
+    for note, shown in ((OTHER_CODE, OTHER_CODE), (NO_TIME, NEEDED["Q2"])):
+        found = flagship.found | {"speedup": flagship.speedup.assign(note=note)}
+        assert dict(missing(replace(flagship, found=found), cells, nothing))[title] == shown
 
 
 def test_factor_from_the_lab_is_of_machines_that_ran_both(flagship):

@@ -1,5 +1,6 @@
 """Make the tables of a page from data frames."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -112,7 +113,7 @@ class Column:
         """
         for names in (("low", "high"), ("min", "max")):
             low, high = (getattr(row, f"{self.name}_{end}", None) for end in names)
-            if pd.isna(low) or pd.isna(high) or low == high:
+            if pd.isna(low) or pd.isna(high) or math.isclose(low, high):
                 continue
             first, last = self.write(low), self.write(high)
             value = abs(getattr(row, self.name))

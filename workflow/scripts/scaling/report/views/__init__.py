@@ -7,6 +7,7 @@ import pandas as pd
 from scaling.claims.claim import Findings
 from scaling.report.table import View, tables
 from scaling.report.views import ranks_int8, scaling
+from scaling.tables.noise import NO_TIME
 from scaling.tables.schema import StudyTables
 
 PARTS = scaling.TABLES | ranks_int8.TABLES
@@ -98,9 +99,12 @@ def missing(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
     learns = study.manifest["source"] != "synthetic"
+    notes = study.speedup["note"].fillna("")
+    notes = notes[notes.str.startswith("no ratio") & (notes != NO_TIME)]
+    needed = NEEDED | {"Q2": next(iter(notes), NEEDED["Q2"])}
     techniques = [("Q4: what helps", "part accuracy")] * ("Q4" in findings.answers)
     return [
-        (f"{one.name}: {one.title}", NEEDED[one.name])
+        (f"{one.name}: {one.title}", needed[one.name])
         for one in QUESTIONS
         if one.name not in findings.answers and (one.name != "Q4" or learns)
     ] + techniques * study.remedies.empty
