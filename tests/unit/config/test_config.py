@@ -107,10 +107,6 @@ def test_engine_command_is_not_run_once_per_strategy():
     assert cells == {("mine", "own"), ("other", "own")}
 
 
-def test_large_batches_overlay_is_valid():
-    config.check(shipped("large-batches.yaml"), reads_images=False)
-
-
 def test_unused_recipes_and_images_are_not_checked():
     unused = ("recipes.fast", {"base": "no"}), ("recipes.tuned", {"engine": "slow"})
     document = changed(*unused, ("parts", ["scaling"]))
