@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from scaling.config.devices import need_newer_gpu
-from scaling.core import command_line, environment
+from scaling.core import code_digest, command_line, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
@@ -45,7 +45,8 @@ def main(
     study = study.model_copy(update={"precision": precision})
     # The images are there before a GPU is leased, which the next job can have at once.
     with lease.device(kind) as leased:
-        host_info = environment.describe_process(leased)
+        code = code_digest.described(Experiment.__module__)
+        host_info = environment.describe_process(leased) | code
         trained = Experiment(study, dataset, global_batch, leased)
         for name, technique in remedies.items():
             document: Any = {

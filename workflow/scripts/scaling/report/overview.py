@@ -221,7 +221,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
     text, advice = Markup(""), LIMITS.get(limit, "")
-    if advice:
+    if limit not in ("", "unknown_share"):
         text = fill(" {} of an epoch: {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))

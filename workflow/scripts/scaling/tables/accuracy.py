@@ -175,8 +175,10 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
+    known = schema.TABLES["convergence"].types
     for record in records:
         values: dict[str, Any] = {**record, **(record["result"] or {"runs": []})}
+        values |= origin(record["environment"], known)
         values["options"] = ", ".join(_changed(record).values())
         values["reference"] = record is reference and _rates_of_plain_sgd(record) > 0
         runs = [run | run["epochs"][-1] | {"epochs": len(run["epochs"])} for run in values["runs"]]

@@ -60,7 +60,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "convergence": f"""remedy:text options:text global_batch status:text message:text
             reference:truth at_edge:truth seed factor learning_rate chosen:truth epochs updates
             planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
-            validation_accuracy""",
+            validation_accuracy device_names:text cpu:text torch:text cuda:text driver:text
+            commit:text started:text code_packages:text""",
         "remedies": """remedy:text options:text global_batch status:text message:text
             reference:truth factor learning_rate at_edge:truth planned_epochs planned_updates seeds
             diverged_seeds test_accuracy:range accuracy_margin validation_accuracy""",
