@@ -103,8 +103,6 @@ def plural(count: float, noun: str) -> str:
 
 
 WORDS = {
-    "without_communication": "steps without exchange",
-    "profiler": "trace",
     "infeasible": "cannot run",
     "oom": "out of memory",
     "oom_host": "out of host memory",

@@ -74,7 +74,7 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     at_last = accuracy[MEANS].where(accuracy["epoch"] == last)
     cells = accuracy.assign(last=last, **at_last).groupby(CELL_KEYS)
-    figures = cells[LEARNING].agg(["mean", "min", "max", "count", "std"])
+    figures = cells[LEARNING].agg(["mean", "count", "std"])
     figures.columns = figures.columns.map("_".join).str.removesuffix("_mean")
     figures["epoch"] = cells["last"].first()
     runs = tables.accuracy.groupby(CELL_KEYS)["test_accuracy"]
