@@ -43,8 +43,6 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
     records do not name their machine. They are compared by UUIDs of GPUs, or else by hosts.
     """
     environments = [record["environment"] for record in records]
-    if not environments:
-        return
     older = [one.get("device_ids") or one.get("hosts") or [""] for one in environments]
     named = [(one.get("machine") or "").split("+") for one in environments]
     parts = [name if any(name) else old for name, old in zip(named, older, strict=True)]
