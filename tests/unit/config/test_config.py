@@ -228,17 +228,3 @@ def test_part_alone_has_no_other_records(part):
     found = stored.records(document)
     assert [kind for kind in found if found[kind]] == ALONE[part]
     config.check(document)
-
-
-@pytest.mark.parametrize(
-    ("parts", "own", "gpus"),
-    [
-        (["accuracy"], [1, 4], [1]),
-        (["time_to_accuracy"], [1, 4], [1, 4]),
-        (["time_to_accuracy", "proofs"], [1, 4], [1, 2]),
-    ],
-)
-def test_accuracy_study_requires_gpus_of_its_trainings(parts, own, gpus):
-    trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", own)
-    document = changed(("parts", parts), *trained)
-    assert config.requested(document).grid.gpus == gpus

@@ -52,12 +52,15 @@ def test_invalid_file_is_refused_in_one_sentence(tmp_path, text, sentence):
         (["scaling", "time_to_accuracy"], None, [1, 2, 4]),
         (["scaling", "proofs"], None, [1, 2, 8]),
         (["int8"], None, [1]),
+        (["accuracy"], None, [1]),
+        (["time_to_accuracy"], None, [4, 16]),  # Whatever the grid has.
+        (["time_to_accuracy", "proofs"], None, [4, 8]),
         (["scaling"], RESULTS, [1, 2, 4, 8]),  # It may have a sweep of each.
     ],
 )
 def test_gpus_of_a_grid_are_those_that_a_job_uses(parts, replayed, used, monkeypatch):
     monkeypatch.setattr(os, "environ", {**os.environ})
-    trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", [4])
+    trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", [4, 16])
     limited = ("grid.gpus", [1, 2, 4, 8]), ("recipes.plain.gpus", [2, 1, 16])
     document = changed(("parts", parts), *trained, *limited)
     preflight.check(document, replayed)
