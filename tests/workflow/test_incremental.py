@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 TABLES = {"tables_make", "report_render"}
+IMAGES = {"dataset_prepare", "convergence_train", "quantize_train", "quantize_evaluate"}
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,8 @@ TABLES = {"tables_make", "report_render"}
         ({"quantization.variants": [{"name": "w4"}]}, "", 0, TABLES | {"quantize_evaluate"}),
         ({"convergence.accuracy_margin": 0.05}, "", 0, TABLES),
         ({"study": "other"}, "", 0, TABLES),
+        ({"grid.strategies": ["ddp", "zero1"]}, "", 0, TABLES),
+        ({"dataset.seed": 1}, "", 2, IMAGES | TABLES),
     ],
 )
 def test_change_repeats_only_what_depends_on_it(study, changes, edited, trained, others):
@@ -31,13 +34,6 @@ def test_change_repeats_only_what_depends_on_it(study, changes, edited, trained,
     always = {"study_config"} if changes else set()
     trainings = {"train_run": trained} if trained else {}
     assert study.planned() == trainings | dict.fromkeys(others | always, 1)
-
-
-def test_other_strategy_repeats_no_run_on_one_gpu(study):
-    study.configure({"grid.strategies": ["ddp", "zero1"]})
-    assert study.planned()["train_run"] == 0
-    study.configure({"dataset.seed": 1})
-    assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())
 
 
 def test_lost_images_or_machine_check_repeat_alone(study):
