@@ -28,8 +28,8 @@ def modules(*packages):
     return sorted(path for path in found if path.name != "__init__.py")
 
 
-def package(path, folder=LIBRARY):
-    return path.relative_to(folder).parts[0]
+def package(path):
+    return path.relative_to(LIBRARY).parts[0]
 
 
 def imports(path):
