@@ -9,7 +9,7 @@ from scaling.core import command_line, files
 from scaling.figures import FIGURES, scaling, style
 from scaling.report import cells, overview, page, provenance, where
 from scaling.report.table import tables as tables_of
-from scaling.report.views import PARTS, TERMS, answered
+from scaling.report.views import PARTS, answered
 from scaling.report.views import missing as lacking
 from scaling.tables import schema
 
@@ -49,7 +49,6 @@ def main(
         "title": provenance.title(found, of_cells),
         "lead": overview.lead(found, of_cells, cards),
         "lacking": lacking(found, of_cells, findings) if measured else [],
-        "terms": TERMS,
         "facts": provenance.facts(found).items(),
         "summary": provenance.summary(found, of_cells),
         "on_cpu": schema.on_cpu(found.provenance),

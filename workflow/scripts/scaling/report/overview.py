@@ -9,6 +9,7 @@ from markupsafe import Markup
 from scaling.claims.claim import batch, label, nearest, span
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
+from scaling.core.errors import printable
 from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
 from scaling.report.planning import LAB, changes, from_the_lab, how_many_gpus, recommended
@@ -92,7 +93,8 @@ def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> 
         lines.append(f"Warning: {message} ({label(next(rows_of(rows)))}{others})")
     count = f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}"
     lines += [count] if len(cells) else []
-    text = "\n".join(lines).replace("± ", "+-").translate(str.maketrans("×–−·’", "x--,'"))
+    text = printable("\n".join(lines)).replace("± ", "+-")
+    text = text.translate(str.maketrans("×–−·’", "x--,'"))
     return text.encode("ascii", "replace").decode()
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.core import numbers as fmt
-from scaling.core.errors import printable
 from scaling.core.grid import CELL_KEYS
 from scaling.tables.schema import rows_of
 
@@ -39,12 +38,12 @@ class Figure:
         return self.text
 
     def __html__(self) -> Markup:
-        return Markup("<span{}>{}</span>").format(self.attributes, printable(self.text))
+        return Markup("<span{}>{}</span>").format(self.attributes, self.text)
 
 
 def fill(pattern: str, *values: object) -> Markup:
     """Return `pattern` as HTML, with `values` in its braces. Strings are escaped."""
-    return Markup(pattern).format(*(printable(v) if type(v) is str else v for v in values))
+    return Markup(pattern).format(*values)
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
@@ -57,7 +56,7 @@ def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
 
 def of_cell(row: Any) -> Markup:
     """Return the HTML attribute that names a row's configuration, such as `tuned/ddp/2/512`."""
-    return Markup(' data-cell="{}"').format(printable("/".join(place(row))))
+    return Markup(' data-cell="{}"').format("/".join(place(row)))
 
 
 def cell_id(row: Any) -> str:
