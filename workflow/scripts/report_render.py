@@ -13,9 +13,6 @@ from scaling.report.views import PARTS, answered
 from scaling.report.views import missing as lacking
 from scaling.tables import schema
 
-TABLES = ("gpus", "where", "cells", "limits")
-"""Parts of the page that have tables, in addition to the questions."""
-
 
 @command_line.script
 def main(
@@ -40,6 +37,7 @@ def main(
     for name in figures:
         style.save(getattr(scaling, f"draw_{name}"), found, drawn / f"{name}.svg")
     of_cells = cells.of_study(found)
+    beside_questions = ("gpus", "where", "cells", "limits")
     cards, logs = overview.cards(found, of_cells), Path(replayed_from or "", "logs")
     topology = results / "tables/topology.txt"
     findings = claim.read(results / "tables/claims.json")
@@ -62,7 +60,7 @@ def main(
         "parts": PARTS_OF_EPOCH.values(),
         "epochs_of": where.epochs(of_cells),
         "timelines_of": where.timelines(of_cells, runs),
-        "tables": {name: tables_of(PARTS[name], found, of_cells) for name in TABLES},
+        "tables": {name: tables_of(PARTS[name], found, of_cells) for name in beside_questions},
         "topology": files.read_text(topology) if topology.exists() else "",
         "config": (Path(replayed_from or "results") / stored.CONFIG).as_posix(),
         "cells": cells.pages(found, of_cells, runs, logs) if measured else [],

@@ -18,8 +18,8 @@ from matplotlib.transforms import ScaledTranslation
 
 from scaling.claims.claim import on_several_gpus
 from scaling.core import files
-from scaling.figures import PALETTE, configuration
-from scaling.tables.schema import StudyTables
+from scaling.figures import PALETTE
+from scaling.tables.schema import StudyTables, configuration
 
 matplotlib.use("agg")
 

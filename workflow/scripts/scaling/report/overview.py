@@ -10,25 +10,19 @@ from scaling.claims.claim import batch, label, nearest, span
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
 from scaling.core.errors import printable
-from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
+from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
 from scaling.report.planning import LAB, changes, from_the_lab, how_many_gpus, recommended
 from scaling.report.table import Figure, cell_id, fill, of_cell, printed
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
-LARGER = "Larger batches shorten it"
-LIMITS = {
+ADVICE = {
     "loading_share": "Use more loader workers, or keep images on the GPU",
-    "exposed_share": LARGER,
     "waiting_share": "Give each rank cores of its own",
     "utilization": "Only faster GPUs or less work help",
-    "slower_share": LARGER,
-    "computing_share": LARGER,
-    "idle_besides_share": LARGER,
 }
-"""Maps the column of an epoch's largest part to advice that shortens this part. `LARGER` is given
-only where a larger batch was measured, and is faster."""
+"""Maps the column of an epoch's largest part to advice that shortens this part, if any is known."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -228,17 +222,9 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
     chosen: Any = best or shortest
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
-    text, advice = Markup(""), LIMITS.get(limit, "")
-    if advice:
+    text, advice = Markup(""), ADVICE.get(limit, "")
+    if limit not in ("", "unknown_share"):
         text = fill(" {} of an epoch: {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
-    if advice == LARGER:
-        advice, keys = "", CELL_KEYS[:3]
-        same = (cells[keys] == [getattr(chosen, key) for key in keys]).all(axis=1)
-        larger = cells[same & (cells["batch_size"] > chosen.batch_size)]
-        faster = larger.query("status == 'ok' and epoch_seconds < @chosen.epoch_seconds")
-        # None of them is shown to be as accurate as `best`.
-        for row in () if best else rows_of(faster.nsmallest(1, "epoch_seconds")):
-            advice = f"{LARGER} ({batch(row)}: {fmt.seconds(row.epoch_seconds)})"
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))
         return [card] * bool(advice)

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import takewhile
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -66,10 +65,9 @@ def cell_id(row: Any) -> str:
 
 
 def place(row: Any) -> list[str]:
-    """Return recipe, strategy, GPUs and batch size of a row as text. Missing keys are left out."""
-    values = (getattr(row, key) for key in takewhile(partial(hasattr, row), CELL_KEYS))
-    texts = (own if isinstance(own, str) else f"{own:g}" for own in values)
-    return [text for text in texts if text]
+    """Return recipe, strategy, GPUs and batch size of a row as text; [] without a recipe."""
+    values = [getattr(row, key) for key in CELL_KEYS] if hasattr(row, "recipe") else []
+    return [value if isinstance(value, str) else f"{value:g}" for value in values if value != ""]
 
 
 @dataclass(frozen=True)
@@ -197,13 +195,15 @@ class View:
                 _, line = lines.setdefault(key, (head, {}))
                 below = {getattr(row, self.across, ""): replace(values[0], more=tuple(values[1:]))}
                 line |= below if self.across else enumerate(values)
+        if not lines:
+            return None
         places = sorted({place for _, line in lines.values() for place in line})
         parts = [_with_unit(columns[at].head, frame) for at in shown]
         heads = [*map(self.heading, places)] if self.across else parts
         body = [[*head, *(line.get(at, GAP) for at in places)] for head, line in lines.values()]
         labels = [*(column.head for column in keys), *heads]
         more = len(keys), self.note(frame), parts if self.across else ()
-        return Table(self.name, self.title, labels, body, *more) if body else None
+        return Table(self.name, self.title, labels, body, *more)
 
 
 def _with_unit(head: str, frame: pd.DataFrame) -> str:

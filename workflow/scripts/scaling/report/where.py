@@ -12,10 +12,9 @@ from scaling.claims.claim import nearest
 from scaling.claims.scaling import PARTS
 from scaling.core import numbers as fmt
 from scaling.core.grid import Cell
-from scaling.figures import configuration
 from scaling.report.quantities import on
 from scaling.report.table import cell_id, figure
-from scaling.tables.schema import rows_of
+from scaling.tables.schema import configuration, rows_of
 
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
