@@ -16,8 +16,6 @@ from scaling.report.table import merged, over_machines
 from scaling.tables import schema
 from scaling.tables.accuracy import trained_to_accuracy
 
-LADDER = ("timing", "provenance")
-
 
 @pytest.fixture(scope="module")
 def flagship():
@@ -27,7 +25,8 @@ def flagship():
 @pytest.fixture
 def untrained(flagship):
     """Return the flagship without trainings to an accuracy, and without recipes of one GPU."""
-    found = {name: flagship.found[name].query("recipe in ('plain', 'tuned')") for name in LADDER}
+    names = ("timing", "provenance")
+    found = {name: flagship.found[name].query("recipe in ('plain', 'tuned')") for name in names}
     found |= {"trained_to_accuracy": schema.frame("trained_to_accuracy")}
     return replace(flagship, found=flagship.found | found)
 
