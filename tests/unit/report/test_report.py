@@ -27,30 +27,18 @@ def page(tmp_path_factory):
     return render(folder, replayed_from=folder)
 
 
-def test_page_is_one_document_that_loads_nothing(page):
-    assert page.source.count("<!DOCTYPE html>") == 1
-    assert not {"script", "link", "iframe", "object", "base", "img"} & {t for t, _ in page.elements}
-    loaded = [named[key] for _, named in page.elements for key in ("src", "href") if key in named]
-    assert all(value.startswith(("data:", "#")) for value in loaded)
-    assert not re.search(r"@import|url\(|https?:(?!//www.w3.org/2000/svg)", page.source)
-
-
 def test_figure_names_its_cell_and_quantity(page):
     of = {"data-cell": "tuned/ddp/2/512", "data-quantity": "speedup", "data-value": "1.9241"}
     assert ("span", of) in page.elements
 
 
-def test_cell_has_records_command_and_end_of_log(page, tmp_path):
+def test_cell_has_a_record_command_and_end_of_log(page):
     cell = page.source[page.source.index('<aside class="cell" id="cell-plain-ddp-2-512"') :]
     cell = cell[: cell.index("</aside>")]
     assert cell.count('download="run.json') == 1
     assert re.search("snakemake --cores all --configfile .*config.yaml --force -- results", cell)
     assert "-- results/runs/recipe~plain/strategy~ddp/gpus~2/batch_size~512/seed~0" in cell
     assert '<pre tabindex="0">rank 0: &lt;b&gt;killed&lt;/b&gt;\n</pre>' in cell
-    # Of repeats the first has its record there, of seeds each.
-    lay_out(tmp_path, "h200x2-resnet50")
-    cell = render(tmp_path, "h200x2-resnet50").source.partition('id="cell-tuned-ddp-2-512"')[2]
-    assert cell[: cell.index("</aside>")].count('download="run.json') == 3
 
 
 def test_page_warns_of_configurations_side_by_side(tmp_path):

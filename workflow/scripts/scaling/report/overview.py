@@ -9,6 +9,7 @@ from markupsafe import Markup
 from scaling.claims.claim import batch, label, nearest, span
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
+from scaling.core.errors import printable
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
 from scaling.report.planning import LAB, changes, from_the_lab, how_many_gpus, recommended
@@ -16,12 +17,12 @@ from scaling.report.table import Figure, cell_id, fill, of_cell, printed
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
-LIMITS = {
+ADVICE = {
     "loading_share": "Use more loader workers, or keep images on the GPU",
     "waiting_share": "Give each rank cores of its own",
     "utilization": "Only faster GPUs or less work help",
 }
-"""Maps the column of an epoch's largest part to advice that shortens this part."""
+"""Maps the column of an epoch's largest part to advice that shortens this part, if any is known."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -86,7 +87,8 @@ def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> 
         lines.append(f"Warning: {message} ({label(next(rows_of(rows)))}{others})")
     count = f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}"
     lines += [count] if len(cells) else []
-    text = "\n".join(lines).replace("± ", "+-").translate(str.maketrans("×–−·’", "x--,'"))
+    text = printable("\n".join(lines)).replace("± ", "+-")
+    text = text.translate(str.maketrans("×–−·’", "x--,'"))
     return text.encode("ascii", "replace").decode()
 
 
@@ -220,7 +222,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
     chosen: Any = best or shortest
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
-    text, advice = Markup(""), LIMITS.get(limit, "")
+    text, advice = Markup(""), ADVICE.get(limit, "")
     if limit not in ("", "unknown_share"):
         text = fill(" {} of an epoch: {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
     if not best:

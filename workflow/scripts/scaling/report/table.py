@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import takewhile
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -12,7 +11,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.core import numbers as fmt
-from scaling.core.errors import printable
 from scaling.core.grid import CELL_KEYS
 from scaling.tables.schema import rows_of
 
@@ -40,12 +38,12 @@ class Figure:
         return self.text
 
     def __html__(self) -> Markup:
-        return Markup("<span{}>{}</span>").format(self.attributes, printable(self.text))
+        return Markup("<span{}>{}</span>").format(self.attributes, self.text)
 
 
 def fill(pattern: str, *values: object) -> Markup:
     """Return `pattern` as HTML, with `values` in its braces. Strings are escaped."""
-    return Markup(pattern).format(*(printable(v) if type(v) is str else v for v in values))
+    return Markup(pattern).format(*values)
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
@@ -58,7 +56,7 @@ def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
 
 def of_cell(row: Any) -> Markup:
     """Return the HTML attribute that names a row's configuration, such as `tuned/ddp/2/512`."""
-    return Markup(' data-cell="{}"').format(printable("/".join(place(row))))
+    return Markup(' data-cell="{}"').format("/".join(place(row)))
 
 
 def cell_id(row: Any) -> str:
@@ -68,10 +66,9 @@ def cell_id(row: Any) -> str:
 
 
 def place(row: Any) -> list[str]:
-    """Return recipe, strategy, GPUs and batch size of a row as text. Missing keys are left out."""
-    values = (getattr(row, key) for key in takewhile(partial(hasattr, row), CELL_KEYS))
-    texts = (own if isinstance(own, str) else f"{own:g}" for own in values)
-    return [text for text in texts if text]
+    """Return recipe, strategy, GPUs and batch size of a row as text; [] without a recipe."""
+    values = [getattr(row, key) for key in CELL_KEYS] if hasattr(row, "recipe") else []
+    return [value if isinstance(value, str) else f"{value:g}" for value in values if value != ""]
 
 
 @dataclass(frozen=True)
@@ -199,13 +196,15 @@ class View:
                 _, line = lines.setdefault(key, (head, {}))
                 below = {getattr(row, self.across, ""): replace(values[0], more=tuple(values[1:]))}
                 line |= below if self.across else enumerate(values)
+        if not lines:
+            return None
         places = sorted({place for _, line in lines.values() for place in line})
         parts = [_with_unit(columns[at].head, frame) for at in shown]
         heads = [*map(self.heading, places)] if self.across else parts
         body = [[*head, *(line.get(at, GAP) for at in places)] for head, line in lines.values()]
         labels = [*(column.head for column in keys), *heads]
         more = len(keys), self.note(frame), parts if self.across else ()
-        return Table(self.name, self.title, labels, body, *more) if body else None
+        return Table(self.name, self.title, labels, body, *more)
 
 
 def _with_unit(head: str, frame: pd.DataFrame) -> str:

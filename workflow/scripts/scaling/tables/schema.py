@@ -241,10 +241,15 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     return table.itertuples()
 
 
+def configuration(recipe: object, strategy: object) -> str:
+    """Return the name of a recipe's strategy: `tuned/ddp`, or `tuned` if it is "" (one GPU)."""
+    return f"{recipe}/{strategy}".removesuffix("/")
+
+
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return {`tuned/ddp`: rows} for each strategy of a recipe, with the recipe's rows on 1 GPU."""
     return {
-        f"{recipe}/{strategy}".removesuffix("/"): rows[rows["strategy"].isin([strategy, ""])]
+        configuration(recipe, strategy): rows[rows["strategy"].isin([strategy, ""])]
         for recipe, rows in table.groupby("recipe", sort=False)
         for strategy in [one for one in rows["strategy"].unique() if one] or [""]
     }
