@@ -120,7 +120,8 @@ def test_recipe_that_learned_far_less_is_not_marked(untrained):
 def test_missing_speedup_names_its_reason(flagship):
     cells, nothing = of_page.of_study(flagship), Findings("", {}, [])
     title = "Q2: How much faster are more GPUs? Weak or strong scaling?"
-    for note, shown in ((OTHER_CODE, OTHER_CODE), (NO_TIME, "grid.gpus with 1 and 2, on one machine")):
+    needs = "grid.gpus with 1 and 2, on one machine"
+    for note, shown in ((OTHER_CODE, OTHER_CODE), (NO_TIME, needs)):
         found = flagship.found | {"speedup": flagship.speedup.assign(note=note)}
         assert dict(missing(replace(flagship, found=found), cells, nothing))[title] == shown
 
