@@ -173,7 +173,7 @@ def test_pictures_are_kept_and_pages_are_few(report, look):
 
 
 def test_hostile_names_are_shown_and_do_not_run(look, tmp_path):
-    study, name = "h200-large-batches", HOSTILE.replace("/", "")
+    study, name = "h200x2-models", HOSTILE.replace("/", "")
     stored.lay_out(tmp_path, study)
     (tmp_path / "tables" / study).rename(tmp_path / "tables" / name)
     path = tmp_path / "tables" / name / "provenance.csv"
@@ -189,7 +189,7 @@ def test_hostile_names_are_shown_and_do_not_run(look, tmp_path):
     page.evaluate(UNFOLD)
     assert page.evaluate("document.querySelectorAll('script, img').length") == 0
     text, shown = page.locator("body").inner_text(), printable(HOSTILE)
-    asked = f"How fast does {shown} on CIFAR-10 train on 1 {shown} GPU?"
+    asked = f"How fast does {shown} on synthetic at 224 × 224 train on 1 to 2 {shown} GPUs?"
     assert page.locator("h1").inner_text() == asked
     assert text.count(shown) > 2 and printable(name) in text
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
