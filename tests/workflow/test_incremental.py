@@ -20,6 +20,7 @@ NONE = {"name": "none", "recipe": "tuned", "factors": [1]}
         # A repeat measures the machine again, as it may be another one.
         ({"grid.repeats": 2}, "", 2, [*TABLES, "machine_check", "peaks_measure"]),
         ({"training.learning_rate": 0.05}, "", 2, TABLES + LARGE),
+        ({"machine.share": True}, "", 2, [*TABLES, "peaks_measure"]),
         ({"machine.check": "warn"}, "workflow/scripts/scaling/instruments/machine.py", 0, []),
         ({}, "workflow/scripts/scaling/tables/timing.py", 0, TABLES),
         ({}, "workflow/scripts/scaling/figures/style.py", 0, ["report_render"]),

@@ -160,7 +160,11 @@ class Jobs:
         """Return the digest of the code that trains a run: engine, strategy and model."""
         engine = self._config["recipes"][wildcards["recipe"]]["engine"]
         code = measuring_code(engine, self._config["model"]["name"])
-        return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
+        return self.timing(*code, *STRATEGIES.modules(wildcards["strategy"]))
+
+    def timing(self, *modules: str | Path) -> str:
+        """Return the digest of a timed job's code, marked if timed jobs run side by side."""
+        return measuring(*modules) + " side by side" * self._shares
 
     def place(self, wildcards: Mapping[str, str]) -> int:
         """Return a run's priority in Snakemake: high if it is early in `in_turns`, 0 if absent."""
