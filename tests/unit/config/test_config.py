@@ -32,6 +32,8 @@ from scaling.core.grid import of
         ("training", {1: 2}, "training has the unknown key 1 (allowed: learning_rate, "),
         ("recipes.a-b", {"engine": "eager"}, "recipes has the key 'a-b': it should be of the form"),
         ("study", "", "study is '': it should be of the form [A-Za-z0-9]"),
+        ("study", "results", "study is results (allowed: no name of a file or folder in results/)"),
+        ("study", "topology.txt", "study is topology.txt (allowed: no name of"),
         ("grid.gpus", 2, "grid.gpus is 2: it should be a list, as [2]"),
         ("parts", "scaling", "parts is 'scaling': it should be a list, as [scaling]"),
         ("grid.strategies", ["zero"], "grid.strategies[0] is 'zero': it should be one of ddp, dp"),

@@ -128,7 +128,8 @@ def _parts(config: Configuration) -> Iterator[str]:
 
 
 def _names(config: Configuration) -> Iterator[str]:
-    if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
+    taken = config.study in ("published", "replay", "results")
+    if taken or Path(config.study).suffix in (".csv", ".json", ".txt"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
         if not hasattr(registry.loaded(Path(path)), "ENTRY"):
