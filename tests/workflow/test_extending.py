@@ -23,7 +23,7 @@ def study(tmp_path_factory):
     own = tmp_path_factory.mktemp("own")
     for name, text in FILES.items():
         (own / name).write_text(text)
-    own_grid = {"grid.gpus": [1, 2], "grid.batch_sizes": [10]}
+    own_grid = {"dataset": {}, "grid.gpus": [1, 2], "grid.batch_sizes": [10]}
     made = Study(tmp_path_factory.mktemp("study"), TINY | own_grid)
     for keys in CONFIGURATIONS:
         for section, values in keys.items():

@@ -46,6 +46,7 @@ from scaling.core.grid import of
         ("grid.strategies", ["dp"], "grid.strategies has dp, which needs GPUs for more"),
         ("dataset.source", "images", "dataset.path is null (allowed for images: a folder or tar"),
         ("dataset.source", "own", "dataset.source is own (allowed"),
+        ("dataset.seed", 1, "dataset.seed is 1 (allowed for digits: leave it out)"),
         ("recipes.mine", {"command": "python {gpus} {gpu}"}, "it should have no {gpu}"),
         ("recipes.mine", {"command": "python 'train.py {gpus}"}, "No closing quotation"),
         ("recipes.mine", {"command": "x {gpus} {folder:d}"}, "it should have no {folder:}"),
