@@ -84,7 +84,7 @@ use rule peaks_measure as machine_check with:
         **JOBS.timed(JOBS.most),
     params:
         files=JOBS.job("check", MachineCheck)["files"],
-        # More GPUs are checked anew. Else a change outdates nothing: the check came before all else.
+        # Another largest number of GPUs is checked anew. Else a change outdates nothing: the check came before all else.
         gpus=JOBS.most,
         code=None,
         job=lambda wildcards, resources: as_json(

@@ -110,7 +110,7 @@ CHANGES = re.findall(r"```diff\n# (\S+)\n(.*?)```", PAGE, re.DOTALL)
 ADDED_TESTS = [
     *("tests/unit/models/test_tiny.py", "tests/unit/registry/test_registry.py"),
     "tests/unit/claims/test_q1_to_q3.py::test_waits_are_compared_between_the_ends",
-    "tests/unit/figures/test_figures.py::test_figure_is_drawn_or_empty[waits]",
+    "tests/unit/figures/test_figures.py::test_figure_has_width_and_colours_of_the_page[waits]",
 ]
 REPLAYED = "h200x2-models"
 

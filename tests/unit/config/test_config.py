@@ -34,6 +34,7 @@ from scaling.core.grid import of
         ("study", "", "study is '': it should be of the form [A-Za-z0-9]"),
         ("study", "results", "study is results (allowed: no name of a file or folder in results/)"),
         ("study", "topology.txt", "study is topology.txt (allowed: no name of"),
+        ("grid.gpus", "1-4", "grid.gpus is '1-4': it should be a list\n"),
         ("grid.gpus", 2, "grid.gpus is 2: it should be a list, as [2]"),
         ("parts", "scaling", "parts is 'scaling': it should be a list, as [scaling]"),
         ("grid.strategies", ["zero"], "grid.strategies[0] is 'zero': it should be one of ddp, dp"),
@@ -63,7 +64,7 @@ def test_mistake_is_named_with_key_and_allowed_values(path, value, sentence):
     used = [("grid.recipes", ["plain", "mine"])] if path == "recipes.mine" else []
     with pytest.raises(UserError) as raised:
         config.check(changed(*used, (path, value)))
-    assert sentence in str(raised.value)
+    assert sentence in f"{raised.value}\n"
     assert all(line.startswith("  ") for line in str(raised.value).splitlines()[1:])
 
 

@@ -20,6 +20,8 @@ def test_recipe_with_an_engine_replaces_and_without_changes():
     for whole in ({"engine": "resident"}, {"base": "plain"}, {"command": "train {gpus}"}):
         assert recipes_of([below, {"recipes": {"tuned": whole}}])["tuned"] == whole
     assert recipes_of([below, {"recipes": ["tuned"]}]) == ["tuned"]
+    wrong = {"recipes": {"plain": 5}}  # Is refused later.
+    assert recipes_of([wrong, {"recipes": {"plain": {"compile": True}}}]) == wrong["recipes"]
 
 
 @pytest.mark.parametrize(

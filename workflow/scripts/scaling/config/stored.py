@@ -99,8 +99,11 @@ def recipes_of(layers: Iterable[Any]) -> Any:
         if not isinstance(given, dict):
             return given
         for name, recipe in given.items():
-            whole = not isinstance(recipe, dict) or not WHOLE.isdisjoint(recipe)
-            recipes[name] = recipe if whole else recipes.get(name, {}) | recipe
+            earlier = recipes.get(name, {})
+            if not isinstance(recipe, dict) or not WHOLE.isdisjoint(recipe):
+                recipes[name] = recipe
+            elif isinstance(earlier, dict):  # Another value is refused later.
+                recipes[name] = earlier | recipe
     return recipes
 
 
