@@ -9,6 +9,7 @@ from examples.records import claims, timing_row, timing_table
 from scaling.claims.accuracy import answer, best
 from scaling.tables import schema
 from scaling.tables.accuracy import remedies
+from scaling.tables.schema import StudyTables
 
 
 def runs(remedy, batch, *accuracies, held_out=None, **more):
@@ -62,8 +63,10 @@ def gap(rows):
 )
 def test_without_techniques_the_timed_cells_seeds_answer(count, apart, verdict):
     cells = [(1, ""), (4, "dp"), (4, "ddp")]
-    timing = timing_table(*(timing_row(gpus, 128, 9.0, strategy=way) for gpus, way in cells))
-    own = timing.assign(epoch=5, test_accuracy=timing["gpus"].map({1: 0.7, 4: 0.3}))
+    rows = [timing_row(gpus, 128, 9.0, strategy=way) for gpus, way in cells]
+    timing = timing_table(*rows, timing_row(4, 512, status="diverged"))
+    own = timing.query("status == 'ok'")
+    own = own.assign(epoch=5, test_accuracy=own["gpus"].map({1: 0.7, 4: 0.3}))
     own["test_accuracy"] += apart * (own["strategy"].eq("dp"))
     seeds = [own.assign(seed=n, test_accuracy=own["test_accuracy"] - n / 100) for n in range(count)]
     accuracy = schema.frame("accuracy", pd.concat(seeds))
@@ -74,7 +77,7 @@ def test_without_techniques_the_timed_cells_seeds_answer(count, apart, verdict):
     sentence = found["Q4.1-plain-ddp"].sentence
     assert sentence.startswith(f"Batch 512 reaches {'29.0 %' if count == 3 else '30.0 %'}")
     assert ("(1 seed)" in sentence) == (count == 1)
-    assert "; 1 run of batch 512 diverged" in sentence
+    assert "; 1 run of batch 512 diverged; batch 2048 diverged" in sentence
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,7 @@ def test_gap_is_closed_only_where_the_margin_is_excluded(accuracies, end, verdic
         rows["warmup", end] = [row | {"at_edge": True} for row in rows["warmup", end]]
     claim = gap(rows)
     assert claim.verdict == verdict and claim.sentence.endswith(tells)
+    assert "at batch 128 (margin −2.00 points)" in claim.sentence
 
 
 def test_gap_is_unclear_where_no_technique_learned():
@@ -130,3 +134,25 @@ def test_best_technique_is_chosen_by_held_out_images():
     assert chosen == ["warmup", "lars"]
     seeds = found["convergence"].dropna(subset="seed")
     assert best(remedies(seeds, 0.02), 512) is None
+
+
+SGD = "SGD at its best (warmup) reaches 73 % at global batch 128. The best by validation: "
+MUON = runs("slow_muon", 128, *around(0.80), options="muon 0.1")
+ALONE = {place: rows for place, rows in KNOWN.items() if place[1] == 128}
+NAIVE = {"naive": runs("naive", 512, None, None)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (KNOWN | {"muon": MUON}, f"{SGD}slow muon at 128 81 %, warmup at 512 65 %."),
+        (ALONE | NAIVE, f"{SGD}warmup at 128 73 %, at 512 none without diverged seeds."),
+        ({"muon": MUON}, "The best by validation: slow muon at 128 81 %."),
+        (NAIVE, "All techniques diverged."),
+    ],
+)
+def test_answer_names_best_sgd_and_best_techniques(rows, text):
+    assert answer(StudyTables("own", tables(rows))).text == text
+    unknown = {place: [row for row in own if "seed" in row] for place, own in rows.items()}
+    text = answer(StudyTables("own", tables(unknown))).text
+    assert text.startswith(("Techniques reach", "All")) and "by validation" not in text

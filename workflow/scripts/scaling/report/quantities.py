@@ -154,6 +154,7 @@ define(
     reached=Column(
         "reached",
         text=lambda row: f"{percent(row.target_accuracy)}: {row.reached:.0f} of {row.seeds:.0f}",
+        link=cell_id,
     ),
     run_seconds=Column("whole run, s", significant),
     run_cold_seconds=Column("whole run with compilation, s", significant),

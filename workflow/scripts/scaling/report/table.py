@@ -1,6 +1,7 @@
 """Make the tables of a page from data frames."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -76,7 +77,8 @@ class Column:
     """A column of a table. A cell has the value `name` of its row and, below, the value's interval.
 
     `write` formats value and interval. If `text` is given, it formats the whole row instead, and
-    there is no interval. `detail` returns further text for the second line.
+    there is no interval. `detail` returns further text for the second line. `flags` maps labels,
+    formatted with the row, to conditions.
     """
 
     head: str
@@ -97,7 +99,7 @@ class Column:
             state = getattr(row, "status", "ok") or "ok"
             return Figure(EMPTY if state == "ok" else fmt.words(state))
         shown = figure(text, row, self.quantity or self.name, value)
-        flags = tuple(label for label, holds in self.flags.items() if holds(row))
+        flags = tuple(label.format(row) for label, holds in self.flags.items() if holds(row))
         lines = ["" if self.text else self._ends(row), self.detail(row) if self.detail else ""]
         detail = ", ".join(filter(None, lines))
         return replace(shown, detail=detail, flags=flags, link=self.link(row))
@@ -198,13 +200,18 @@ class View:
                 line |= below if self.across else enumerate(values)
         if not lines:
             return None
-        places = sorted({place for _, line in lines.values() for place in line})
+        places = sorted({place for _, line in lines.values() for place in line}, key=_by_number)
         parts = [_with_unit(columns[at].head, frame) for at in shown]
         heads = [*map(self.heading, places)] if self.across else parts
         body = [[*head, *(line.get(at, GAP) for at in places)] for head, line in lines.values()]
         labels = [*(column.head for column in keys), *heads]
         more = len(keys), self.note(frame), parts if self.across else ()
         return Table(self.name, self.title, labels, body, *more)
+
+
+def _by_number(place: Any) -> list[Any]:
+    """Return a key that sorts numbers, also those in texts, by value."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(place))]
 
 
 def _with_unit(head: str, frame: pd.DataFrame) -> str:

@@ -28,6 +28,7 @@ AS_WELL = 0.02
 """A configuration is as accurate as its reference if the interval of the difference in accuracy
 (configuration minus reference) is above `-AS_WELL`."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "run_cold_seconds", "joules"]
+WHOLE = ["epochs", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SPEEDUP = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
 SAME = ["options", "status", "message", "reference", "at_edge"]
@@ -117,7 +118,8 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return a row per number of GPUs, for trainings with the target `accuracy`.
 
-    Values are medians and ranges over trainings. `training_seconds` is the sum of epoch times,
+    Values are medians and ranges over trainings: of epochs, times and joules, over those with
+    status "ok". `training_seconds` is the sum of epoch times,
     corrected for machine differences (noise.py); its range is as measured. `run_seconds` leaves out
     runs that compiled code; `run_cold_seconds` is of these runs. `speedup` and `break_even_…`
     compare with the fewest GPUs, if all trainings of both reached the accuracy; `speedup` is a
@@ -151,7 +153,7 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
     cell, trained = record["cell"], epochs([record], "warmup", "measured")
     test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
-    return {
+    row = {
         **cell,
         **origin(record["environment"], ("machine", "code")),
         "global_batch": cell["gpus"] * cell["batch_size"],
@@ -165,6 +167,7 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
         "joules": joules(record, "warmup", "measured"),
         "recipe_options": in_words(record["training"])["recipe_options"],
     }
+    return row if record["status"] == "ok" else row | dict.fromkeys(WHOLE, math.nan)
 
 
 def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:

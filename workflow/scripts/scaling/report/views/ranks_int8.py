@@ -179,6 +179,10 @@ TABLES = {
             "variant",
             "seeds int8_accuracy int8_difference agreement",
             lambda study, _: costs(study.quantization),
+            note=lambda _: (
+                "After ±: half the 95 % interval of the mean over seeds (Student’s t) or, “of "
+                "images”, over test images."
+            ),
         ),
         *(View(step, title, "layer", shown, ledger) for step, (title, shown) in STEPS.items()),
     ],

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from scaling.claims.claim import label, measured, of_grid, on_several_gpus
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
-from scaling.core.numbers import data, percent, plural, significant, words
+from scaling.core.numbers import data, percent, plural, significant, whole_span, words
 from scaling.registry.strategy import DP
 from scaling.report.planning import LAB, changes, how_many_gpus
 from scaling.report.quantities import define, whole
@@ -34,7 +34,7 @@ define(
         name="test_accuracy",
         text=lambda row: percent(row.test_accuracy),
         flags={
-            "diverged": attrgetter("diverged_seeds"),
+            "diverged: {0.diverged_seeds:.0f} of {0.seeds:.0f}": attrgetter("diverged_seeds"),
             "at an end of its rates": attrgetter("at_edge"),
         },
     ),
@@ -144,6 +144,13 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
 
 
+def techniques(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
+    """Return remedies.csv, with status "diverged" where no seed has an accuracy."""
+    found = study.remedies
+    lost = found["diverged_seeds"].gt(0) & found["test_accuracy"].isna()
+    return found.assign(status=found["status"].mask(lost, "diverged"))
+
+
 TRAINING = "Training: without data loading, on batches in memory; another measurement than epochs."
 TABLES = {
     "gpus": [
@@ -240,9 +247,14 @@ TABLES = {
             "Techniques by global batch: test accuracy after the same number of epochs",
             "technique",
             "technique_accuracy",
-            lambda study, _: study.remedies,
+            techniques,
             across="global_batch",
             heading=whole,
+            note=lambda rows: (
+                f"Means over {whole_span(rows['seeds'])} seeds after "
+                f"{whole_span(rows['planned_epochs'])} epochs, at the best rate tried. Of diverged seeds, "
+                "those at chance count; those whose loss was not finite have no accuracy."
+            ),
         ),
     ],
     "where": [
