@@ -36,8 +36,7 @@ def main(
     drawn = results / "figures" / study
     for name in figures:
         style.save(getattr(scaling, f"draw_{name}"), found, drawn / f"{name}.svg")
-    of_cells = cells.of_study(found)
-    shown = of_cells if measured else of_cells.iloc[:0]
+    of_cells = cells.of_study(found).iloc[: len(found.timing) * measured]
     beside_questions = ("gpus", "where", "cells", "limits")
     cards, logs = overview.cards(found, of_cells), Path(replayed_from or "", "logs")
     topology = results / "tables/topology.txt"
@@ -61,10 +60,10 @@ def main(
         "parts": PARTS_OF_EPOCH.values(),
         "epochs_of": where.epochs(of_cells),
         "timelines_of": where.timelines(of_cells, runs),
-        "tables": {name: tables_of(PARTS[name], found, shown) for name in beside_questions},
+        "tables": {name: tables_of(PARTS[name], found, of_cells) for name in beside_questions},
         "topology": files.read_text(topology) if topology.exists() else "",
         "config": (Path(replayed_from or "results") / stored.CONFIG).as_posix(),
-        "cells": cells.pages(found, shown, runs, logs),
+        "cells": cells.pages(found, of_cells, runs, logs),
         "data": {
             path.stem: cells.download(path)
             for path in tables

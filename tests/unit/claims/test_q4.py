@@ -116,10 +116,11 @@ def test_gap_is_unclear_where_no_technique_learned():
 def test_technique_that_diverged_or_failed_is_not_best():
     fast = {"fast": runs("fast", 512, 0.9, 0.8, None)}
     huge = {"huge": [{"remedy": "huge", "global_batch": 512, "status": "oom", "message": "full"}]}
-    table = tables(KNOWN | fast | huge)["remedies"]
+    table = tables(KNOWN | fast | huge | NAIVE)["remedies"]
     rows = {(row.remedy, row.global_batch): row for row in table.itertuples()}
     assert (rows["fast", 512].diverged_seeds, rows["warmup", 512].diverged_seeds) == (1, 0)
     assert rows["fast", 512].test_accuracy == pytest.approx(0.85)
+    assert rows["naive", 512].status == "diverged"
     assert best(table, 512).remedy == "warmup"
     found = rows["huge", 512]
     assert (found.status, found.message) == ("oom", "full") and math.isnan(found.test_accuracy)
@@ -148,11 +149,11 @@ NAIVE = {"naive": runs("naive", 512, None, None)}
         (KNOWN | {"muon": MUON}, f"{SGD}slow muon at 128 81 %, warmup at 512 65 %."),
         (ALONE | NAIVE, f"{SGD}warmup at 128 73 %, at 512 none without diverged seeds."),
         ({"muon": MUON}, "The best by validation: slow muon at 128 81 %."),
-        (NAIVE, "All techniques diverged."),
+        (NAIVE, "Techniques reach no accuracy. None is the best by validation."),
     ],
 )
 def test_answer_names_best_sgd_and_best_techniques(rows, text):
     assert answer(StudyTables("own", tables(rows))).text == text
     unknown = {place: [row for row in own if "seed" in row] for place, own in rows.items()}
     text = answer(StudyTables("own", tables(unknown))).text
-    assert text.startswith(("Techniques reach", "All")) and "by validation" not in text
+    assert text.startswith("Techniques reach") and text.endswith("None is the best by validation.")

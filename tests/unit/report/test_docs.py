@@ -16,8 +16,8 @@ from examples.configurations import section
 from examples.stored import FLAGSHIP, ROOT
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
-from scaling.core.paired_accuracy import decode, mean_difference
 from scaling.core.records.kind import VARIANT
+from scaling.core.statistics import margin
 from scaling.report import planning, provenance
 from scaling.tables import ranks_int8
 from scaling.tables.ranks_int8 import costs, difference, reach
@@ -183,11 +183,7 @@ def test_int8_figures_in_the_docs_are_those_of_the_records():
         share = f"{100 * worst['clipped_share_calibration']:.3g} %"
         mean = found[stage].accuracy_percent
         assert f"| {level} | {mean:.2f} | {share} | {worst['sqnr_after_relu_db']:.1f} |" in words
-    mistaken, sound = (
-        {one["seed"]: one["classes"] for one in documents if one["variant"] == stage}
-        for stage in ("mistake-255_for_127", INT8)
-    )
-    classes = [[decode(of[seed]["variant"]) for seed in mistaken] for of in (sound, mistaken)]
-    beside = mean_difference(decode(documents[0]["classes"]["labels"]), *classes)
-    points, error = beside.values()
-    assert f"by {fmt.points(points)} ± {2 * error:.2f} points" in words
+    reached = table.pivot_table("accuracy_percent", "seed", "stage")
+    gaps = (reached["mistake-255_for_127"] - reached[INT8]).dropna()
+    off = margin([gaps.std()], [len(gaps)])
+    assert f"by {fmt.points(gaps.mean())} ± {off:.2f} points" in words

@@ -46,6 +46,10 @@ def test_recommended_training_has_the_shortest_whole_run(flagship):
     flagship = replace(flagship, found=flagship.found | {"trained_to_accuracy": found})
     best = planning.recommended(flagship, of_page.of_study(flagship))
     assert (best.gpus, best.batch_size) == (1, 1024)
+    cold = found.assign(run_seconds=math.nan, run_cold_seconds=40.0)
+    compiled = replace(flagship, found=flagship.found | {"trained_to_accuracy": cold})
+    (*_, card) = overview.cards(compiled, of_page.of_study(compiled))
+    assert card.text.striptags().endswith(" s of training, 40.0 s with compilation.")
     one, two = found.sort_values("gpus").itertuples()
     assert one.run_seconds < two.run_seconds and two.training_seconds < one.training_seconds
     # The first training that two GPUs finish earlier, as a whole run.

@@ -36,16 +36,14 @@ def answer(tables: StudyTables) -> Answer:
     elif not text and len(trained):
         reached = trained.dropna(subset="test_accuracy").groupby("global_batch")["test_accuracy"]
         spans = [f"{span(own)} at global batch {batch}" for batch, own in reached]
-        text = f"Techniques reach {', '.join(spans)}. No validation accuracy tells which is best."
-        text = text if spans else "All techniques diverged."
+        text = (
+            f"Techniques reach {', '.join(spans) or 'no accuracy'}. None is the best by validation."
+        )
     return Answer(text, [*claims, *_techniques(tables)])
 
 
 def _best_techniques(table: pd.DataFrame) -> str:
-    """Return text: accuracy of the best SGD at the smallest batch, and of the best techniques.
-
-    Return "" if no technique has a validation accuracy.
-    """
+    """Return text on the best SGD at the smallest batch, and the best of each batch, or ""."""
     if table["validation_accuracy"].isna().all():
         return ""
     first, *_ = batches = sorted(set(table["global_batch"]))
@@ -64,10 +62,11 @@ def _best_techniques(table: pd.DataFrame) -> str:
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row with the best validation accuracy at a batch, or None.
 
-    Rows need the reference's number of epochs (else the smallest), and no diverged seed. `sgd` excludes Muon and LARS.
+    Rows need the reference's number of epochs (or else the smallest), and no diverged seed. `sgd`
+    excludes Muon and LARS.
     """
-    reference = table["reference"].eq(True)
-    epochs = table.loc[reference | ~reference.any(), "planned_epochs"].min()
+    reference = table[table["reference"].eq(True)]
+    epochs = (table if reference.empty else reference)["planned_epochs"].min()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
     equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)
     rows = table[trained & equal]
@@ -105,8 +104,8 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
             text += f" ({fmt.plural(seeds, 'seed')})"
         if lost := diverged.get(tuple(getattr(large, key) for key in CELL_KEYS)):
             text += f"; {fmt.plural(lost, 'run')} of batch {large.global_batch_size} diverged"
-        beyond = rows[rows["global_batch_size"] > large.global_batch_size]
-        for size in beyond.loc[beyond["status"] == "diverged", "global_batch_size"].unique():
+        larger = rows.query("status == 'diverged' and global_batch_size > @large.global_batch_size")
+        for size in larger["global_batch_size"].unique():
             text += f"; batch {size} diverged"
         below, above = large.difference_high < 0, large.difference_low > 0
         made.append(LOWER.claim(name, f"{text}.", holds=below, fails=above))

@@ -99,9 +99,9 @@ MARGIN = 1.0
 LOSS = Hypothesis(
     "B-cost",
     "Computing in 8-bit integers costs less than one point of test accuracy.",
-    test="Mean difference to float32 over the seeds, in points, with the 95 % interval of the mean over "
-    "networks (Student's t over the seeds). Supported: all of it is above −1; refuted: all of it is "
-    "below.",
+    test="Mean difference to float32 over the seeds, in points, with the 95 % interval of the mean "
+    "over networks (Student's t over the seeds). Supported: all of it is above −1; refuted: all of "
+    "it is below.",
     more="more seeds",
 )
 
@@ -114,9 +114,9 @@ def int8(tables: StudyTables) -> Answer:
         return Answer(None)
     stage = list(claims)[-1]
     what = stage.replace("+activations+bias", ", activations and biases").replace("+", " and ")
-    # With the first stage, int8 weights alone, a network computes in floats.
-    computed = [claim for stage, claim in claims.items() if stage != STAGES[1]]
-    return Answer(f"Int8 {what}: {claims[stage].sentence}", computed)
+    text = f"Int8 {what}: {claims[stage].sentence}"
+    claims.pop(STAGES[1], None)  # With int8 weights alone, a network computes in floats.
+    return Answer(text, list(claims.values()))
 
 
 def _loss(about: str, row: Any) -> Claim:

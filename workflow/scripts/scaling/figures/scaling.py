@@ -117,18 +117,13 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
 
 
 def draw_remedies(study: StudyTables) -> Figure | None:
-    """Draw test accuracy over the global batch. The first and the best techniques have colours.
-
-    The best are those by validation or, without it, by test accuracy.
-    """
+    """Draw test accuracy over the global batch. The first and the best techniques have colours."""
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
         return None
-    unranked = known["validation_accuracy"].isna().all()
-    by = "test_accuracy" if unranked else "validation_accuracy"
-    ranked = known.sort_values(by, ascending=False, kind="stable")
-    best = ranked.drop_duplicates("global_batch")
-    named = list(dict.fromkeys(pd.concat([known[:1], best, ranked])["remedy"]))
+    score = known["validation_accuracy"].fillna(known["test_accuracy"])
+    ranks = score.groupby(known["global_batch"]).rank(ascending=False).sort_values(kind="stable")
+    named = list(dict.fromkeys([known["remedy"].iloc[0], *known["remedy"][ranks.index]]))
     keys = ["remedy", "global_batch"]
     seeds = study.convergence.query("chosen == True").groupby(keys)["test_accuracy"]
     known = known.join(seeds.agg(test_accuracy_std="std", test_accuracy_count="count"), on=keys)

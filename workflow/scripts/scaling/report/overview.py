@@ -212,15 +212,13 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
     best: Any = recommended(study, cells)
     head = fill("Train {}", _named(best)) if best else Markup("")
     if hasattr(best, "target_accuracy"):
-        words = "{} accuracy in {} epochs, {} of {} runs: {} s of training{}."
-        target = printed(best, "target_accuracy", fmt.percent)
-        runs = printed(best, "epochs"), int(best.reached), int(best.seeds)
-        known = best.run_seconds > 0, best.run_cold_seconds > 0
-        times = fill(", {} s the whole run", printed(best, "run_seconds")) * known[0]
-        cold = ", {} s if it compiles" if known[0] else ", {} s the whole run, which compiles"
-        times += fill(cold, fmt.significant(best.run_cold_seconds)) * known[1]
-        text = fill(words, target, *runs, printed(best, "training_seconds"), times)
-        return [Card("do", "What to do", head, text)]
+        words = "{} accuracy in {} epochs, {} of {} runs: {} s of training{}{}."
+        target, trained = printed(best, "target_accuracy", fmt.percent), "training_seconds"
+        runs = printed(best, "epochs"), int(best.reached), int(best.seeds), printed(best, trained)
+        whole = fill(", {} s the whole run", printed(best, "run_seconds")) * (best.run_seconds > 0)
+        cold = fill(", {} s with compilation", fmt.significant(best.run_cold_seconds))
+        cold *= bool(best.run_cold_seconds > 0)
+        return [Card("do", "What to do", head, fill(words, target, *runs, whole, cold))]
     chosen: Any = best or shortest
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")

@@ -102,17 +102,15 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def _trainings(table: pd.DataFrame) -> str:
-    """Return how many trainings reached their accuracy, and the range of accuracies.
-
-    `0 of 3 trainings reached 89 % (75.9–80.6 %)`; "" without trainings.
-    """
-    made = []
-    for target, rows in table.groupby("target_accuracy"):
-        reached, seeds = (int(rows[name].sum()) for name in ("reached", "seeds"))
-        ends = rows[["test_accuracy_min", "test_accuracy_max"]].stack()
-        text = f"{reached} of {fmt.plural(seeds, 'training')} reached {fmt.percent(target)}"
-        made.append(f"{text} ({span(ends, lambda one: f'{fmt.significant(100 * one)} %')})")
-    return ", ".join(made)
+    """Return a text, `0 of 3 trainings reached 89 % (75.9–80.6 %)`, or ""."""
+    reached, seeds = (int(table[name].sum()) for name in ("reached", "seeds"))
+    trainings = fmt.plural(seeds, "training")
+    ends = pd.concat([table["test_accuracy_min"], table["test_accuracy_max"]]).dropna()
+    accuracies = f" ({span(100 * ends, '{:.1f} %'.format)})" * bool(len(ends))
+    return ", ".join(
+        f"{reached} of {trainings} reached {fmt.percent(target)}{accuracies}"
+        for target in table["target_accuracy"].unique()
+    )
 
 
 def age(runs: pd.DataFrame) -> list[str]:

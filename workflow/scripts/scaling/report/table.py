@@ -168,8 +168,8 @@ class View:
 
     `keys` and `columns` list names of quantities. `keys` are printed as headings of rows, `columns`
     as cells. If `across` names a column of the frame, each of its values becomes a column of the
-    table, with the heading `heading(value)`. A cell then has all quantities of `columns`, one below
-    another, and rows with equal keys are merged.
+    table, with the heading `heading(value)`. They are sorted by the numbers in them. A cell then
+    has all quantities of `columns`, one below another, and rows with equal keys are merged.
     """
 
     name: str
@@ -200,18 +200,14 @@ class View:
                 line |= below if self.across else enumerate(values)
         if not lines:
             return None
-        places = sorted({place for _, line in lines.values() for place in line}, key=_by_number)
+        every = {place for _, line in lines.values() for place in line}
+        places = sorted(every, key=lambda at: ([*map(int, re.findall(r"\d+", str(at)))], str(at)))
         parts = [_with_unit(columns[at].head, frame) for at in shown]
         heads = [*map(self.heading, places)] if self.across else parts
         body = [[*head, *(line.get(at, GAP) for at in places)] for head, line in lines.values()]
         labels = [*(column.head for column in keys), *heads]
         more = len(keys), self.note(frame), parts if self.across else ()
         return Table(self.name, self.title, labels, body, *more)
-
-
-def _by_number(place: Any) -> list[Any]:
-    """Return a key that sorts numbers, also those in texts, by value."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(place))]
 
 
 def _with_unit(head: str, frame: pd.DataFrame) -> str:

@@ -213,6 +213,7 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
+    Seeds whose loss was not finite have no accuracy; without any, `status` is "diverged".
     `validation_accuracy` is from the sweep that chose the rate. `accuracy_margin`, the tolerated
     loss of test accuracy, becomes a column.
     """
@@ -229,4 +230,6 @@ def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     swept = held_out.groupby([*keys, "factor"], as_index=False)["validation_accuracy"].mean()
     table = runs.drop_duplicates(keys)[[*keys, *SAME]].merge(of_seeds, "left", keys)
     table = table.merge(swept, "left", [*keys, "factor"])
-    return schema.frame("remedies", table.assign(accuracy_margin=accuracy_margin))
+    lost = (table["diverged_seeds"] > 0) & table["test_accuracy"].isna()
+    status = table["status"].mask(lost, "diverged")
+    return schema.frame("remedies", table.assign(status=status, accuracy_margin=accuracy_margin))

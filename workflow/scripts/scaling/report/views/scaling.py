@@ -144,14 +144,9 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
     return found.sort_index() if len(found) > 1 else found.iloc[:0]
 
 
-def techniques(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return remedies.csv, with status "diverged" where no seed has an accuracy."""
-    found = study.remedies
-    lost = found["diverged_seeds"].gt(0) & found["test_accuracy"].isna()
-    return found.assign(status=found["status"].mask(lost, "diverged"))
-
-
 TRAINING = "Training: without data loading, on batches in memory; another measurement than epochs."
+NOTE = """{} seeds, {} epochs, the best rate tried. Of diverged seeds, means include those at chance, not
+those without a finite loss."""
 TABLES = {
     "gpus": [
         View(
@@ -247,14 +242,10 @@ TABLES = {
             "Techniques by global batch: test accuracy after the same number of epochs",
             "technique",
             "technique_accuracy",
-            techniques,
+            lambda study, _: study.remedies,
             across="global_batch",
             heading=whole,
-            note=lambda rows: (
-                f"Means over {whole_span(rows['seeds'])} seeds after "
-                f"{whole_span(rows['planned_epochs'])} epochs, at the best rate tried. Of diverged seeds, "
-                "those at chance count; those whose loss was not finite have no accuracy."
-            ),
+            note=lambda of: NOTE.format(*map(whole_span, (of["seeds"], of["planned_epochs"]))),
         ),
     ],
     "where": [
