@@ -149,11 +149,11 @@ NAIVE = {"naive": runs("naive", 512, None, None)}
         (KNOWN | {"muon": MUON}, f"{SGD}slow muon at 128 81 %, warmup at 512 65 %."),
         (ALONE | NAIVE, f"{SGD}warmup at 128 73 %, at 512 none without diverged seeds."),
         ({"muon": MUON}, "The best by validation: slow muon at 128 81 %."),
-        (NAIVE, "Techniques reach no accuracy. None is the best by validation."),
+        (NAIVE, "Techniques reach no accuracy; none is best by validation."),
     ],
 )
 def test_answer_names_best_sgd_and_best_techniques(rows, text):
     assert answer(StudyTables("own", tables(rows))).text == text
     unknown = {place: [row for row in own if "seed" in row] for place, own in rows.items()}
     text = answer(StudyTables("own", tables(unknown))).text
-    assert text.startswith("Techniques reach") and text.endswith("None is the best by validation.")
+    assert text.startswith("Techniques reach") and text.endswith("; none is best by validation.")

@@ -36,9 +36,7 @@ def answer(tables: StudyTables) -> Answer:
     elif not text and len(trained):
         reached = trained.dropna(subset="test_accuracy").groupby("global_batch")["test_accuracy"]
         spans = [f"{span(own)} at global batch {batch}" for batch, own in reached]
-        text = (
-            f"Techniques reach {', '.join(spans) or 'no accuracy'}. None is the best by validation."
-        )
+        text = f"Techniques reach {', '.join(spans) or 'no accuracy'}; none is best by validation."
     return Answer(text, [*claims, *_techniques(tables)])
 
 

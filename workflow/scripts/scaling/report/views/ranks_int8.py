@@ -180,8 +180,7 @@ TABLES = {
             "seeds int8_accuracy int8_difference agreement",
             lambda study, _: costs(study.quantization),
             note=lambda _: (
-                "±: half the 95 % interval of the mean over seeds (Student’s t); “of "
-                "images”: over test images, paired by image."
+                "±: half the 95 % interval over seeds or, “of images”, over test images."
             ),
         ),
         *(View(step, title, "layer", shown, ledger) for step, (title, shown) in STEPS.items()),

@@ -145,8 +145,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 TRAINING = "Training: without data loading, on batches in memory; another measurement than epochs."
-NOTE = """{} seeds, {} epochs, the best rate tried. Of diverged seeds, means include those at chance, not
-those without a finite loss."""
+NOTE = "{} seeds, {} epochs, best rate. Means count seeds at chance, but none without finite loss."
 TABLES = {
     "gpus": [
         View(
