@@ -82,9 +82,8 @@ def test_first_and_best_techniques_are_named_others_grey():
     assert "grey" not in figure.axes[0].get_xlabel()
     # A colour each for eight, the best by validation, although equal in test accuracy.
     more = [lars.assign(remedy=f"more_{n}", validation_accuracy=n / 10) for n in range(9)]
-    others = STUDY.remedies.assign(validation_accuracy=0.01)
-    tables = STUDY.found | {"remedies": pd.concat([others, *more], ignore_index=True)}
-    other = scaling.draw_remedies(StudyTables("own", tables))
+    rows = pd.concat([STUDY.remedies.assign(validation_accuracy=0.01), *more], ignore_index=True)
+    other = scaling.draw_remedies(StudyTables("own", STUDY.found | {"remedies": rows}))
     assert {"none", *(f"more {n}" for n in range(2, 9))} <= set(words(other))
     assert not {"rate sweep", "lars", "more 1"} & set(words(other))
     assert "grey: other techniques" in other.axes[0].get_xlabel()
