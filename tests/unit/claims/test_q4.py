@@ -145,9 +145,9 @@ MUON = {"muon": runs("slow_muon", 128, *around(0.80), options="muon 0.1")}
 @pytest.mark.parametrize(
     ("rows", "text"),
     [
-        (KNOWN | MUON, f"{SGD}slow muon at 128 81 %, warmup at 512 65 %."),
-        (ALONE | NAIVE, f"{SGD}warmup at 128 73 %, at 512 none without diverged seeds."),
-        (MUON, "The best by validation: slow muon at 128 81 %."),
+        (KNOWN | MUON, f"{SGD}slow muon 81 % at 128, warmup 65 % at 512."),
+        (ALONE | NAIVE, f"{SGD}warmup 73 % at 128, none without diverged seeds at 512."),
+        (MUON, "The best by validation: slow muon 81 % at 128."),
         (NAIVE, "Techniques reach no accuracy; none is best by validation."),
     ],
 )
