@@ -13,26 +13,15 @@ from scaling.registry.engine import measuring_code
 from scaling.report.page import REPORT, arranged
 from scaling.report.provenance import age
 
-CELL = Cell("plain", "ddp", 2, 512, 0)
 
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """Return the page of a stored study in which one configuration has a log."""
-    folder = tmp_path_factory.mktemp("study")
-    lay_out(folder)
-    log = CELL.log_path(folder / "logs")
+def test_page_has_figures_and_a_cells_record_command_and_log(tmp_path):
+    lay_out(tmp_path)
+    log = Cell("plain", "ddp", 2, 512, 0).log_path(tmp_path / "logs")
     log.parent.mkdir(parents=True)
     log.write_text("rank 0: <b>killed</b>\n")
-    return render(folder, replayed_from=folder)
-
-
-def test_figure_names_its_cell_and_quantity(page):
+    page = render(tmp_path, replayed_from=tmp_path)
     of = {"data-cell": "tuned/ddp/2/512", "data-quantity": "speedup", "data-value": "1.9241"}
     assert ("span", of) in page.elements
-
-
-def test_cell_has_a_record_command_and_end_of_log(page):
     cell = page.source[page.source.index('<aside class="cell" id="cell-plain-ddp-2-512"') :]
     cell = cell[: cell.index("</aside>")]
     assert cell.count('download="run.json') == 1
