@@ -10,7 +10,7 @@ export PATH := $(BIN):$(PATH)
 SNAKEMAKE := snakemake --profile profiles/local --cores $(CORES)
 
 .DEFAULT_GOAL := help
-.PHONY: help env small-env configured named stored compared demo study report status cancel pack replay answers compare site published audit test test-newest test-slurm test-faults test-browser lint format docs example bench lock clean
+.PHONY: help env small-env configured unnamed named stored compared demo study report status cancel pack replay answers compare site published audit test test-newest test-slurm test-faults test-browser lint format docs example bench lock clean
 
 help:
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z-]*\):.*## /  \1\t/p' \
@@ -49,6 +49,9 @@ configured:
 	@for file in "$$CONFIG" "$$BASE"; do [ -z "$$file" ] || [ -f "$$file" ] \
 	  || { echo "error: there is no file $$file here: CONFIG and BASE name YAML files"; exit 1; }; done
 
+unnamed:
+	@[ -z "$$STUDY" ] || { echo "error: $(MAKECMDGOALS) reads results/, not STUDY=$$STUDY: make replay STUDY=$$STUDY reads a stored study"; exit 1; }
+
 named:
 	@[ -n "$$STUDY" ] || { echo 'error: $(MAKECMDGOALS) takes a study: make $(MAKECMDGOALS)' \
 	  'STUDY=$(if $(filter audit,$(MAKECMDGOALS)),"folder ...",name), see make help'; exit 1; }
@@ -75,10 +78,10 @@ study: configured ## run a study on this machine: config/config.yaml, or yours b
 	  "$${BASE:-config/scaling.yaml}" "$$CONFIG"; } || exit 1; \
 	  $(SNAKEMAKE) $${CONFIG:+--configfile "$${BASE:-config/scaling.yaml}" "$$CONFIG"}
 
-report: small-env ## render the report of existing runs: results/partial/report.html
+report: unnamed small-env ## render the report of existing runs: results/partial/report.html
 	flock Snakefile snakemake --nolock --cores 1 --config replay=results
 
-status: small-env ## print the state of each run of the study in results/
+status: unnamed small-env ## print the state of each run of the study in results/
 	@PYTHONPATH=workflow/scripts python -m scaling.terminal.progress
 
 cancel: ## cancel the Slurm jobs of this study
@@ -86,7 +89,7 @@ cancel: ## cancel the Slurm jobs of this study
 	  | HERE="$$(pwd -P)" awk -F'|' '$$2 == ENVIRON["HERE"] { print $$1 }' | xargs -r scancel
 
 pack: named env ## store the study in results/ as data: make pack STUDY=name (FORCE=1 replaces)
-	python workflow/scripts/study_pack.py --study="$$STUDY" $(if $(FORCE),--force True)
+	python workflow/scripts/study_pack.py --study="$$STUDY" $(if $(filter 1,$(FORCE)),--force True)
 
 ##@ Read, compare and judge
 replay: named stored small-env ## rebuild a stored study's tables and report, without a GPU: make replay STUDY=name

@@ -37,7 +37,7 @@ rule peaks_measure:
         **TIMED,
     params:
         **JOBS.job("probe", Probe, "peaks"),
-        code=measuring("scaling.instruments.peaks"),
+        code=JOBS.timing("scaling.instruments.peaks"),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/measure.py {params.job:q} {params.files:q} > {log:q} 2>&1'
 
@@ -52,7 +52,7 @@ use rule peaks_measure as interconnect_sweep with:
         "logs/interconnect_sweep/gpus~{gpus}{repeat}.log",
     params:
         **JOBS.job("sweep", Sweep, "interconnect"),
-        code=measuring("scaling.instruments.allreduce", *model_code(MODEL)),
+        code=JOBS.timing("scaling.instruments.allreduce", *model_code(MODEL)),
 
 
 use rule peaks_measure as synchronization_measure with:
@@ -84,7 +84,7 @@ use rule peaks_measure as machine_check with:
         **JOBS.timed(JOBS.most),
     params:
         files=JOBS.job("check", MachineCheck)["files"],
-        # More GPUs are checked anew. Else a change outdates nothing: the check came before all else.
+        # Another largest number of GPUs is checked anew. Else a change outdates nothing: the check came before all else.
         gpus=JOBS.most,
         code=None,
         job=lambda wildcards, resources: as_json(

@@ -43,7 +43,7 @@ if JOBS.commands:
             recipe="|".join(JOBS.commands),
         params:
             **JOBS.run(CommandOptions),
-            code=measuring("scaling.launch.own_trainer"),
+            code=JOBS.timing("scaling.launch.own_trainer"),
             scripts=lambda wildcards: engines.files(
                 config["recipes"][wildcards.recipe]["command"]
             ),
@@ -65,7 +65,7 @@ if "time_to_accuracy" in config["parts"]:
             ),
 
 
-# Recipes with large batches: one job per global batch, as they share runs. Not timed.
+# Recipes with large batches: one job per technique and global batch. Not timed.
 if "accuracy" in config["parts"]:
 
     TECHNIQUES = techniques(config)
@@ -78,29 +78,22 @@ if "accuracy" in config["parts"]:
             **IMAGES,
             **CHECKED,
         output:
-            expand(
-                f"<records>/convergence/{TECHNIQUE_PATTERN}/runs.json",
-                remedy=TECHNIQUES,
-                allow_missing=True,
-            ),
+            f"<records>/convergence/{TECHNIQUE_PATTERN}/runs.json",
         log:
-            "logs/convergence_train/global_batch~{global_batch}.log",
+            f"logs/convergence_train/{TECHNIQUE_PATTERN}.log",
         conda:
             "../workflow/envs/study.yaml"
         threads: config["machine"]["cpu_threads"]
         resources:
-            **JOBS.timed(1, ["gpu", "gres"]),
-            runtime=JOBS.minutes * len(TECHNIQUES),
+            **JOBS.timed(1, ["gpu", "gres", "runtime"]),
         params:
             code=measuring("scaling.large_batches.experiment"),
-            files=lambda wildcards, input: as_json(
-                images=input.dataset, manifest=input.manifest
-            ),
+            files=JOBS.run(RunSpec)["files"],
             job=lambda wildcards: as_json(
                 study=JOBS.options(Study, "convergence", precision=PRECISION),
-                remedies=TECHNIQUES,
+                remedy=wildcards.remedy,
+                technique=TECHNIQUES[wildcards.remedy],
                 global_batch=int(wildcards.global_batch),
-                records=f"{RECORDS}/convergence",
                 device=config["device"],
                 cpu_threads=config["machine"]["cpu_threads"],
             ),

@@ -18,7 +18,7 @@ UNFOLD = "document.querySelectorAll('details').forEach(one => one.open = true)"
 FOLD = """document.querySelectorAll('details').forEach(one => one.open = false)
 location.hash = ''"""
 TEXTS = """() => {
-  const words = {first: 0, visible: 0, tables: 0, all: 0}, texts = new Map()
+  const words = {first: 0, visible: 0, tables: 0}, texts = new Map()
   const range = document.createRange()
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   while (walker.nextNode()) {
@@ -26,7 +26,6 @@ TEXTS = """() => {
     if (own.closest('svg, pre') || !node.data.trim()) continue
     range.selectNodeContents(node)
     const count = node.data.trim().split(/\\s+/).length, visible = own.checkVisibility()
-    words.all += count
     words[own.closest('table') ? 'tables' : 'visible'] += visible && count
     words.first += visible && range.getBoundingClientRect().top < innerHeight && count
     const block = own.closest(
@@ -57,7 +56,7 @@ SCROLLED = """[...document.querySelectorAll('.scroll')].filter(
 IDS = "[...document.querySelectorAll('[id]:not(svg *)')].map(one => one.id)"
 LINKS = "[...document.querySelectorAll('a:not([download])')].map(one => one.getAttribute('href'))"
 ONE_OF_EACH = """document.querySelectorAll(`.table tr:nth-child(n+4), .bar:nth-child(n+4),
-  .dots i:nth-child(n+4), aside.cell:nth-of-type(n+3), svg *`).forEach(one => one.remove())"""
+  aside.cell:nth-of-type(n+3), svg *`).forEach(one => one.remove())"""
 HOSTILE = "<script>alert(1)</script>\"'&lt;</style><img src=x onerror=alert(1)>\u202eשלום"
 HOSTILE += 90 * "x"
 
@@ -72,7 +71,7 @@ def test_words_and_sentences(report, page):
     words, texts = page.evaluate(TEXTS)
     visible = {"cpu": 350, "command": 500}.get(report.parent.name, 1900)
     assert words["first"] <= 300 and words["visible"] <= visible, words
-    assert words["tables"] <= 500 and words["all"] <= 9000, words
+    assert words["tables"] <= 500, words
     sentences = [
         (" ".join(sentence.split()), result)
         for text, result in texts
@@ -174,7 +173,7 @@ def test_pictures_are_kept_and_pages_are_few(report, look):
 
 
 def test_hostile_names_are_shown_and_do_not_run(look, tmp_path):
-    study, name = "h200-large-batches", HOSTILE.replace("/", "")
+    study, name = "h200x2-models", HOSTILE.replace("/", "")
     stored.lay_out(tmp_path, study)
     (tmp_path / "tables" / study).rename(tmp_path / "tables" / name)
     path = tmp_path / "tables" / name / "provenance.csv"
@@ -190,7 +189,7 @@ def test_hostile_names_are_shown_and_do_not_run(look, tmp_path):
     page.evaluate(UNFOLD)
     assert page.evaluate("document.querySelectorAll('script, img').length") == 0
     text, shown = page.locator("body").inner_text(), printable(HOSTILE)
-    asked = f"How fast does {shown} on CIFAR-10 train on 1 {shown} GPU?"
+    asked = f"How fast does {shown} on synthetic at 224 × 224 train on 1 to 2 {shown} GPUs?"
     assert page.locator("h1").inner_text() == asked
     assert text.count(shown) > 2 and printable(name) in text
     assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -67,16 +67,14 @@ class Page(HTMLParser):
 
     def contradictions(self) -> list[str]:
         """Return differing values of one cell and quantity, and cells of cards without a page."""
-        columns = ["data-cell", "data-quantity", "data-value", "class"]
+        columns = ["data-cell", "data-quantity", "data-value"]
         told = pd.DataFrame([of for _, of in self.elements if "data-cell" in of], columns=columns)
         values = told["data-value"].astype(float).groupby([told[name] for name in columns[:2]])
         ends = values.agg(["min", "max"])
         apart = ends["max"] - ends["min"] > 1e-6 * ends.abs().max(axis=1)
         wrong = [f"{key}: {low} and {high}" for key, low, high in ends[apart].itertuples()]
         pages = {named.get("id") for tag, named in self.elements if tag == "aside"}
-        places = told[told["data-quantity"].isna()]
-        mapped = places["class"].notna()
-        for cell in places["data-cell"][~mapped]:
+        for cell in told["data-cell"][told["data-quantity"].isna()]:
             name = cell.replace("/", "-")
             if not pages & {f"cell-{name}", f"training-{name}"}:
                 wrong.append(f"{cell} of a card has no page")

@@ -41,7 +41,7 @@ def test_report_has_slurm_jobs_and_next_start_submits_nothing(study):
 
 def test_timed_jobs_have_their_nodes_to_themselves(study):
     jobs = [(job["Comment"].split("_wildcards")[0][len("rule_") :], job) for job in study.jobs()]
-    twice = ["train_run", "train_run", "interconnect_sweep"]
+    twice = ["train_run", "train_run", "interconnect_sweep", "convergence_train"]
     assert sorted(rule for rule, _ in jobs) == sorted([*TIMED, *OTHERS, *twice])
     assert all(job["OverSubscribe"] == "NO" for rule, job in jobs if rule in TIMED)
     submitted = [int(study.cell_job(gpus, 10)["JobId"]) for gpus in (1, 2, 4)]

@@ -28,10 +28,6 @@ def modules(*packages):
     return sorted(path for path in found if path.name != "__init__.py")
 
 
-def package(path, folder=LIBRARY):
-    return path.relative_to(folder).parts[0]
-
-
 def imports(path):
     """Yield the dotted names that a module imports (`scaling.core.files`), also in functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -43,8 +39,9 @@ def imports(path):
 def test_imports_run_one_way():
     assert {path.parent.name for path in LIBRARY.glob("*/*.py")} == set(ORDER)
     for path in modules(LIBRARY):
-        allowed = set(ORDER[: ORDER.index(package(path)) + 1])
-        if package(path) in DERIVING:
+        package = path.relative_to(LIBRARY).parts[0]
+        allowed = set(ORDER[: ORDER.index(package) + 1])
+        if package in DERIVING:
             allowed &= {*SHARED, *DERIVING}
         used = {name.split(".")[1] for name in imports(path) if name.startswith("scaling.")}
         assert used <= allowed, path

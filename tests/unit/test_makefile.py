@@ -52,6 +52,7 @@ def test_environment_without_an_index_of_packages_is_refused(make):
         ("study CONFIG=no.yaml", "there is no file no.yaml here"),
         ("study BASE=no.yaml", "there is no file no.yaml here"),
         ("study STUDY=mine.yaml", "study takes its configuration as CONFIG=mine.yaml"),
+        *((f"{name} STUDY=one", f"{name} reads results/, not") for name in ("report", "status")),
         ("replay STUDY=no", "studies/ has no study no: there are one"),
         ("answers STUDY=no", "studies/ has no study no: there are one"),
         ("answers FORM=Q9", "there is no form Q9"),
@@ -96,3 +97,9 @@ def test_own_configuration_is_merged_into_scaling_study(make):
     assert status == 0 and "snakemake --profile" in said
     words = make("study", "CONFIG=my study.yaml")[1].splitlines()
     assert words[-3:] == ["--configfile", "config/scaling.yaml", "my study.yaml"]
+
+
+def test_pack_replaces_a_study_by_force_1_alone(make):
+    for force in ("1", "0", ""):
+        words = make("pack", "STUDY=mine", f"FORCE={force}")[1].split()
+        assert ("--force" in words) == (force == "1")

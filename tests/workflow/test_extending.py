@@ -23,7 +23,7 @@ def study(tmp_path_factory):
     own = tmp_path_factory.mktemp("own")
     for name, text in FILES.items():
         (own / name).write_text(text)
-    own_grid = {"grid.gpus": [1, 2], "grid.batch_sizes": [10]}
+    own_grid = {"dataset": {}, "grid.gpus": [1, 2], "grid.batch_sizes": [10]}
     made = Study(tmp_path_factory.mktemp("study"), TINY | own_grid)
     for keys in CONFIGURATIONS:
         for section, values in keys.items():
@@ -110,7 +110,7 @@ CHANGES = re.findall(r"```diff\n# (\S+)\n(.*?)```", PAGE, re.DOTALL)
 ADDED_TESTS = [
     *("tests/unit/models/test_tiny.py", "tests/unit/registry/test_registry.py"),
     "tests/unit/claims/test_q1_to_q3.py::test_waits_are_compared_between_the_ends",
-    "tests/unit/figures/test_figures.py::test_figure_is_drawn_or_empty[waits]",
+    "tests/unit/figures/test_figures.py::test_figure_has_width_and_colours_of_the_page[waits]",
 ]
 REPLAYED = "h200x2-models"
 

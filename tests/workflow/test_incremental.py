@@ -2,10 +2,15 @@
 
 import os
 import shutil
+from collections import Counter
 
 import pytest
 
-TABLES = {"tables_make", "report_render"}
+TABLES = ["tables_make", "report_render"]
+# One job for each of its two techniques.
+LARGE = ["convergence_train"] * 2
+IMAGES = ["dataset_prepare", "quantize_train", "quantize_evaluate"]
+NONE = {"name": "none", "recipe": "tuned", "factors": [1]}
 
 
 @pytest.mark.parametrize(
@@ -13,31 +18,28 @@ TABLES = {"tables_make", "report_render"}
     [
         ({"grid.batch_sizes": [10, 20, 30]}, "", 1, TABLES),
         # A repeat measures the machine again, as it may be another one.
-        ({"grid.repeats": 2}, "", 2, TABLES | {"machine_check", "peaks_measure"}),
-        ({"training.learning_rate": 0.05}, "", 2, TABLES | {"convergence_train"}),
-        ({"machine.check": "warn"}, "workflow/scripts/scaling/instruments/machine.py", 0, set()),
+        ({"grid.repeats": 2}, "", 2, [*TABLES, "machine_check", "peaks_measure"]),
+        ({"training.learning_rate": 0.05}, "", 2, TABLES + LARGE),
+        ({"machine.share": True}, "", 2, [*TABLES, "peaks_measure"]),
+        ({"machine.check": "warn"}, "workflow/scripts/scaling/instruments/machine.py", 0, []),
         ({}, "workflow/scripts/scaling/tables/timing.py", 0, TABLES),
-        ({}, "workflow/scripts/scaling/figures/style.py", 0, {"report_render"}),
-        ({}, "report/style.css", 0, {"report_render"}),
-        ({"quantization.variants": [{"name": "w4"}]}, "", 0, TABLES | {"quantize_evaluate"}),
+        ({}, "workflow/scripts/scaling/figures/style.py", 0, ["report_render"]),
+        ({}, "report/style.css", 0, ["report_render"]),
+        ({"quantization.variants": [{"name": "w4"}]}, "", 0, [*TABLES, "quantize_evaluate"]),
         ({"convergence.accuracy_margin": 0.05}, "", 0, TABLES),
+        ({"convergence.recipes": [NONE, "tuned"]}, "", 0, [*TABLES, LARGE[0]]),
+        ({"convergence.recipes": [NONE]}, "", 0, TABLES),
         ({"study": "other"}, "", 0, TABLES),
+        ({"grid.strategies": ["ddp", "zero1"]}, "", 0, TABLES),
+        ({"dataset.seed": 1}, "", 2, IMAGES + TABLES + LARGE),
     ],
 )
 def test_change_repeats_only_what_depends_on_it(study, changes, edited, trained, others):
     study.configure(changes)
     if edited:
         study.edit(edited, "\nEDITED = True\n")
-    always = {"study_config"} if changes else set()
-    trainings = {"train_run": trained} if trained else {}
-    assert study.planned() == trainings | dict.fromkeys(others | always, 1)
-
-
-def test_other_strategy_repeats_no_run_on_one_gpu(study):
-    study.configure({"grid.strategies": ["ddp", "zero1"]})
-    assert study.planned()["train_run"] == 0
-    study.configure({"dataset.seed": 1})
-    assert {"dataset_prepare", "train_run", "quantize_train"} <= set(study.planned())
+    always = ["study_config"] * bool(changes)
+    assert study.planned() == Counter(["train_run"] * trained + others + always)
 
 
 def test_lost_images_or_machine_check_repeat_alone(study):

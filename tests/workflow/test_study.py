@@ -77,15 +77,15 @@ def test_training_has_the_options_of_its_folder(new_study):
 
 def test_progress_without_a_terminal_is_a_line_per_job(finished_study):
     lines = finished_study.said.splitlines()
-    measured = [line for line in lines if re.match(r"\[\d of 6\] ", line)]
-    assert [line[1] for line in measured] == list("123456")
+    measured = [line for line in lines if re.match(r"\[\d of 7\] ", line)]
+    assert [line[1] for line in measured] == list("1234567")
     timing = pd.read_csv(finished_study.folder / "results/tables/tiny/timing.csv")
     for cell in timing.itertuples():
         said = f"1 GPU, batch {cell.batch_size} per GPU, seed 0: {cell.epoch_seconds:.3g} s an"
         assert any(said in line for line in measured)
     # Not before half of them are known.
     left = [bool(re.search(r"about \d:\d\d:\d\d left$", line)) for line in measured]
-    assert left == [False, False, True, True, True, False]
+    assert left == [False, False, False, True, True, True, False]
     start = next(i for i, line in enumerate(lines) if line.startswith("A scaling study is for"))
     assert lines[start + 1] == "2 configurations: 2 ok"
     report = finished_study.folder / "results/report.html"

@@ -1,4 +1,4 @@
-"""Train all large-batch techniques at one global batch, and write a record of each.
+"""Train a large-batch technique at one global batch, and write its record.
 
 One process trains all runs on one device, with a micro-batch for each GPU that would share the
 global batch.
@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from scaling.config.devices import need_newer_gpu
-from scaling.core import command_line, environment
+from scaling.core import code_digest, command_line, environment
 from scaling.core.environment import Device
 from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
-from scaling.core.records.run import TECHNIQUE, technique_path
+from scaling.core.records.run import TECHNIQUE
 from scaling.data import dataset as data
 from scaling.large_batches.experiment import Experiment
 from scaling.large_batches.plan import Study
@@ -25,15 +25,16 @@ from scaling.registry.update_rule import Technique
 @command_line.script
 def main(
     study: Study,
-    remedies: dict[str, Technique],
+    remedy: str,
+    technique: Technique,
     global_batch: int,
     images: Path,
     manifest: Path,
-    records: Path,
+    output: Path,
     device: Device = "auto",
     cpu_threads: int = 1,
 ) -> None:
-    """Write runs.json, below `records`, for each technique in `remedies` (name → options)."""
+    """Write the record of the technique named `remedy`, with the options `technique`."""
     kind = environment.resolve_device(device)
     for problem in need_newer_gpu(kind, {"*": study.model_dump()}):
         raise UserError(problem)
@@ -45,17 +46,15 @@ def main(
     study = study.model_copy(update={"precision": precision})
     # The images are there before a GPU is leased, which the next job can have at once.
     with lease.device(kind) as leased:
-        host_info = environment.describe_process(leased)
-        trained = Experiment(study, dataset, global_batch, leased)
-        for name, technique in remedies.items():
-            document: Any = {
-                "remedy": name,
-                "global_batch": global_batch,
-                "options": technique.model_dump(),
-                "training": study.model_dump(),
-                "dataset": facts,
-                **trained.outcome(name, technique),
-                "environment": host_info | {"ended": environment.now()},
-            }
-            TECHNIQUE.write(technique_path(records, name, global_batch), document)
-            host_info["started"] = environment.now()
+        code = code_digest.described(Experiment.__module__)
+        host_info = environment.describe_process(leased) | code
+        document: Any = {
+            "remedy": remedy,
+            "global_batch": global_batch,
+            "options": technique.model_dump(),
+            "training": study.model_dump(),
+            "dataset": facts,
+            **Experiment(study, dataset, global_batch, leased).outcome(remedy, technique),
+            "environment": host_info | {"ended": environment.now()},
+        }
+        TECHNIQUE.write(output, document)

@@ -9,12 +9,9 @@ from scaling.core import command_line, files
 from scaling.figures import FIGURES, scaling, style
 from scaling.report import cells, overview, page, provenance, where
 from scaling.report.table import tables as tables_of
-from scaling.report.views import PARTS, TERMS, answered
+from scaling.report.views import PARTS, answered
 from scaling.report.views import missing as lacking
 from scaling.tables import schema
-
-TABLES = ("gpus", "where", "cells", "limits")
-"""Parts of the page that have tables, in addition to the questions."""
 
 
 @command_line.script
@@ -39,7 +36,8 @@ def main(
     drawn = results / "figures" / study
     for name in figures:
         style.save(getattr(scaling, f"draw_{name}"), found, drawn / f"{name}.svg")
-    of_cells = cells.of_study(found)
+    of_cells = cells.of_study(found).iloc[: len(found.timing) * measured]
+    beside_questions = ("gpus", "where", "cells", "limits")
     cards, logs = overview.cards(found, of_cells), Path(replayed_from or "", "logs")
     topology = results / "tables/topology.txt"
     findings = claim.read(results / "tables/claims.json")
@@ -49,7 +47,6 @@ def main(
         "title": provenance.title(found, of_cells),
         "lead": overview.lead(found, of_cells, cards),
         "lacking": lacking(found, of_cells, findings) if measured else [],
-        "terms": TERMS,
         "facts": provenance.facts(found).items(),
         "summary": provenance.summary(found, of_cells),
         "on_cpu": schema.on_cpu(found.provenance),
@@ -63,10 +60,10 @@ def main(
         "parts": PARTS_OF_EPOCH.values(),
         "epochs_of": where.epochs(of_cells),
         "timelines_of": where.timelines(of_cells, runs),
-        "tables": {name: tables_of(PARTS[name], found, of_cells) for name in TABLES},
+        "tables": {name: tables_of(PARTS[name], found, of_cells) for name in beside_questions},
         "topology": files.read_text(topology) if topology.exists() else "",
         "config": (Path(replayed_from or "results") / stored.CONFIG).as_posix(),
-        "cells": cells.pages(found, of_cells, runs, logs) if measured else [],
+        "cells": cells.pages(found, of_cells, runs, logs),
         "data": {
             path.stem: cells.download(path)
             for path in tables

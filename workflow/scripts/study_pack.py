@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from scaling.config import stored
-from scaling.config.stored import CONFIG, MANIFEST
+from scaling.config.stored import CONFIG, MANIFEST, RESULTS
 from scaling.core import command_line, files
 from scaling.core.errors import UserError
 from scaling.core.records.kind import unsigned
 
-RESULTS, DATASETS, STUDIES = Path("results"), Path("resources/dataset"), Path("studies")
+DATASETS, STUDIES = Path("resources/dataset"), Path("studies")
 
 
 def sources(config: dict[str, Any]) -> dict[Path, Path]:

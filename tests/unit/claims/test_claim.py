@@ -11,7 +11,7 @@ from examples.configurations import changed
 from scaling.claims import claim, scaling
 from scaling.claims.claim import Findings
 from scaling.core import files
-from scaling.report.views import NEEDED, QUESTIONS
+from scaling.report.views import QUESTIONS
 
 
 def test_claim_names_differing_cells_and_is_read_back(tmp_path):
@@ -34,7 +34,7 @@ def test_questions_without_tables_name_the_key_to_set(tmp_path):
     found = claim.read(tmp_path / "claims.json")
     assert not found.answers and not found.claims
     for question in QUESTIONS:
-        keys = re.findall(r"(\w+)\.(\w+)", NEEDED[question.name])
+        keys = re.findall(r"(\w+)\.(\w+)", question.needs)
         assert keys and all(key in config[section] for section, key in keys), question.name
 
 

@@ -9,6 +9,7 @@ from examples.records import claims, timing_row, timing_table
 from scaling.claims.accuracy import answer, best
 from scaling.tables import schema
 from scaling.tables.accuracy import remedies
+from scaling.tables.schema import StudyTables
 
 
 def runs(remedy, batch, *accuracies, held_out=None, **more):
@@ -42,6 +43,8 @@ KNOWN = {
     ("longer", 512): runs("longer", 512, *around(0.74), planned_epochs=4),
 }
 """Techniques at two global batches. At 128, the best has 73 % test accuracy, plain SGD 71 %."""
+ALONE = {place: rows for place, rows in KNOWN.items() if place[1] == 128}
+NAIVE = {"naive": runs("naive", 512, None, None)}
 
 
 def tables(rows):
@@ -62,8 +65,10 @@ def gap(rows):
 )
 def test_without_techniques_the_timed_cells_seeds_answer(count, apart, verdict):
     cells = [(1, ""), (4, "dp"), (4, "ddp")]
-    timing = timing_table(*(timing_row(gpus, 128, 9.0, strategy=way) for gpus, way in cells))
-    own = timing.assign(epoch=5, test_accuracy=timing["gpus"].map({1: 0.7, 4: 0.3}))
+    rows = [timing_row(gpus, 128, 9.0, strategy=way) for gpus, way in cells]
+    timing = timing_table(*rows, timing_row(4, 512, status="diverged"))
+    own = timing.query("status == 'ok'")
+    own = own.assign(epoch=5, test_accuracy=own["gpus"].map({1: 0.7, 4: 0.3}))
     own["test_accuracy"] += apart * (own["strategy"].eq("dp"))
     seeds = [own.assign(seed=n, test_accuracy=own["test_accuracy"] - n / 100) for n in range(count)]
     accuracy = schema.frame("accuracy", pd.concat(seeds))
@@ -74,7 +79,7 @@ def test_without_techniques_the_timed_cells_seeds_answer(count, apart, verdict):
     sentence = found["Q4.1-plain-ddp"].sentence
     assert sentence.startswith(f"Batch 512 reaches {'29.0 %' if count == 3 else '30.0 %'}")
     assert ("(1 seed)" in sentence) == (count == 1)
-    assert "; 1 run of batch 512 diverged" in sentence
+    assert "; 1 run of batch 512 diverged; batch 2048 diverged" in sentence
 
 
 @pytest.mark.parametrize(
@@ -99,11 +104,11 @@ def test_gap_is_closed_only_where_the_margin_is_excluded(accuracies, end, verdic
         rows["warmup", end] = [row | {"at_edge": True} for row in rows["warmup", end]]
     claim = gap(rows)
     assert claim.verdict == verdict and claim.sentence.endswith(tells)
+    assert "at batch 128 (margin −2.00 points)" in claim.sentence
 
 
 def test_gap_is_unclear_where_no_technique_learned():
-    reference = {place: rows for place, rows in KNOWN.items() if place[1] == 128}
-    found = gap(reference | {("naive", 512): runs("naive", 512, None, None, None)})
+    found = gap(ALONE | NAIVE)
     assert (found.verdict, found.sentence[:12]) == ("unclear", "No technique")
     infeasible = {"remedy": "none", "global_batch": 2048, "status": "infeasible"}
     assert gap(KNOWN | {"none": [infeasible]}) == gap(KNOWN)
@@ -112,10 +117,11 @@ def test_gap_is_unclear_where_no_technique_learned():
 def test_technique_that_diverged_or_failed_is_not_best():
     fast = {"fast": runs("fast", 512, 0.9, 0.8, None)}
     huge = {"huge": [{"remedy": "huge", "global_batch": 512, "status": "oom", "message": "full"}]}
-    table = tables(KNOWN | fast | huge)["remedies"]
+    table = tables(KNOWN | fast | huge | NAIVE)["remedies"]
     rows = {(row.remedy, row.global_batch): row for row in table.itertuples()}
     assert (rows["fast", 512].diverged_seeds, rows["warmup", 512].diverged_seeds) == (1, 0)
     assert rows["fast", 512].test_accuracy == pytest.approx(0.85)
+    assert rows["naive", 512].status == "diverged"
     assert best(table, 512).remedy == "warmup"
     found = rows["huge", 512]
     assert (found.status, found.message) == ("oom", "full") and math.isnan(found.test_accuracy)
@@ -130,3 +136,22 @@ def test_best_technique_is_chosen_by_held_out_images():
     assert chosen == ["warmup", "lars"]
     seeds = found["convergence"].dropna(subset="seed")
     assert best(remedies(seeds, 0.02), 512) is None
+
+
+SGD = "SGD at its best (warmup) reaches 73 % at global batch 128. The best by validation: "
+MUON = {"muon": runs("slow_muon", 128, *around(0.80), options="muon 0.1")}
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (KNOWN | MUON, f"{SGD}slow muon 81 % at 128, warmup 65 % at 512."),
+        (ALONE | NAIVE, f"{SGD}warmup 73 % at 128, none without diverged seeds at 512."),
+        (MUON, "The best by validation: slow muon 81 % at 128."),
+        (NAIVE, "Techniques reach no accuracy; none is best by validation."),
+    ],
+)
+def test_answer_names_best_sgd_and_best_techniques(rows, text):
+    assert answer(StudyTables("own", tables(rows))).text == text
+    unknown = {place: [row for row in own if "seed" in row] for place, own in rows.items()}
+    assert answer(StudyTables("own", tables(unknown))).text.endswith("none is best by validation.")

@@ -1,6 +1,7 @@
 """A configuration file with ambiguous or invalid YAML is refused in one sentence."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,8 @@ def test_recipe_with_an_engine_replaces_and_without_changes():
     for whole in ({"engine": "resident"}, {"base": "plain"}, {"command": "train {gpus}"}):
         assert recipes_of([below, {"recipes": {"tuned": whole}}])["tuned"] == whole
     assert recipes_of([below, {"recipes": ["tuned"]}]) == ["tuned"]
+    wrong = {"recipes": {"plain": 5}}  # Is refused later.
+    assert recipes_of([wrong, {"recipes": {"plain": {"compile": True}}}]) == wrong["recipes"]
 
 
 @pytest.mark.parametrize(
@@ -52,26 +55,38 @@ def test_invalid_file_is_refused_in_one_sentence(tmp_path, text, sentence):
         (["scaling", "time_to_accuracy"], None, [1, 2, 4]),
         (["scaling", "proofs"], None, [1, 2, 8]),
         (["int8"], None, [1]),
+        (["accuracy"], None, [1]),
+        (["time_to_accuracy"], None, [4, 16]),  # Whatever the grid has.
+        (["time_to_accuracy", "proofs"], None, [4, 8]),
         (["scaling"], RESULTS, [1, 2, 4, 8]),  # It may have a sweep of each.
     ],
 )
 def test_gpus_of_a_grid_are_those_that_a_job_uses(parts, replayed, used, monkeypatch):
     monkeypatch.setattr(os, "environ", {**os.environ})
-    trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", [4])
+    trained = ("time_to_accuracy.recipe", "tuned"), ("time_to_accuracy.gpus", [4, 16])
     limited = ("grid.gpus", [1, 2, 4, 8]), ("recipes.plain.gpus", [2, 1, 16])
     document = changed(("parts", parts), *trained, *limited)
     preflight.check(document, replayed)
     assert document["grid"]["gpus"] == used
 
 
-def test_command_is_spare_only_where_grid_recipes_is_given(monkeypatch):
+SPARE = {"recipes": {"mine": {"command": "train {gpus} {batch_size}"}}, "parts": ["scaling"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (SPARE, r"recipes has mine, which no key names: give grid\.recipes"),
+        (SPARE | {"grid": {"recipes": ["plain"]}}, None),
+        ({"plugins": "my.py"}, r"plugins is 'my\.py': it should be a list, as \[my\.py\]"),
+        ({"plugins": 5}, r"plugins is 5: it should be a list, as \[5\]"),
+        ({"plugins": {"a": 1}}, r"plugins is {'a': 1}: it should be a list$"),
+        ({"plugins": ["a\0b"]}, "ab does not exist from"),
+    ],
+)
+def test_spare_command_and_plugins_without_files_are_refused(given, sentence, monkeypatch):
     monkeypatch.setattr(os, "environ", {**os.environ})
-    given = {"recipes": {"mine": {"command": "train {gpus} {batch_size}"}}, "parts": ["scaling"]}
     settings = SimpleNamespace(config=given)
     workflow = SimpleNamespace(configfiles=[], config_settings=settings, basedir=Path.cwd())
-    with pytest.raises(
-        UserError, match=r"recipes has mine, which no key names: give grid\.recipes"
-    ):
+    with pytest.raises(UserError, match=sentence) if sentence else nullcontext():
         preflight.accept(workflow, {}, Path.cwd(), "")
-    settings.config = given | {"grid": {"recipes": ["plain"]}}
-    preflight.accept(workflow, {}, Path.cwd(), "")

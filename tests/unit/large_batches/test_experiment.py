@@ -8,7 +8,6 @@ from examples import small_trainings as small
 from examples.small_trainings import PLAIN, distance, experiment, trained
 from scaling.core import files
 from scaling.core.records.kind import DATASET
-from scaling.core.records.run import technique_path
 from scaling.data import dataset
 from scaling.large_batches import experiment as module
 from scaling.large_batches.plan import choose, loss
@@ -19,27 +18,26 @@ STUDY = {"reference_batch": 8, "gpus": 2, "epochs": 1, "factors": [0.5, 1], "see
 
 @pytest.fixture
 def train(tmp_path):
-    """Return a function that trains techniques on 44 images, and returns their records by name."""
+    """Return a function that trains a technique on 44 images, and returns its record."""
     data = small.images()
     dataset.save(data, tmp_path / "images.npz")
     DATASET.write(tmp_path / "manifest.json", dataset.manifest(data, "synthetic", "noise"))
 
-    def run(remedies, global_batch, **options):
+    def run(technique, global_batch, **options):
         places = {"images": tmp_path / "images.npz", "manifest": tmp_path / "manifest.json"}
-        asked = {"study": STUDY | {"model_width": 1} | options, "remedies": remedies}
-        asked |= {"global_batch": global_batch, "records": tmp_path / "records", "device": "cpu"}
-        convergence_train.main(**asked, **places)
-        paths = [technique_path(asked["records"], name, global_batch) for name in remedies]
-        return dict(zip(remedies, map(files.read_json, paths), strict=True))
+        asked = {"study": STUDY | {"model_width": 1} | options, "technique": technique}
+        asked |= {"global_batch": global_batch, "remedy": "mine", "device": "cpu"}
+        convergence_train.main(**asked, **places, output=tmp_path / "runs.json")
+        return files.read_json(tmp_path / "runs.json")
 
     return run
 
 
 def test_technique_has_a_sweep_and_seeds_at_its_rate(train):
-    found = train({"none": {}, "linear": {"scaling": "linear"}}, 16, precision="tf32")
-    found = found["linear"]
+    found = train({"scaling": "linear"}, 16, precision="tf32")
     assert found["training"]["precision"] == "float32"  # A CPU has no TF32.
-    assert (found["status"], found["options"]["scaling"]) == ("ok", "linear")
+    assert (found["status"], found["remedy"]) == ("ok", "mine")
+    assert found["options"]["scaling"] == "linear"
     result = found["result"]
     assert result["gpus"] == 2
     runs = [(run["factor"], run["seed"], run["chosen"]) for run in result["runs"]]
@@ -52,7 +50,7 @@ def test_technique_has_a_sweep_and_seeds_at_its_rate(train):
 
 def test_held_out_images_choose_the_rate_then_all_train(train):
     options = {"held_out_images": 11, "more_factors": 2, "factors": [2, 4]}
-    result = train({"muon": {"muon": 0.02}}, 8, **options)["muon"]["result"]
+    result = train({"muon": 0.02}, 8, **options)["result"]
     sweep = [run for run in result["runs"] if run["held_out"]]
     assert len(sweep) > 2 and not any(run["chosen"] for run in sweep)
     assert result["chosen_factor"] == choose({run["factor"]: loss(run) for run in sweep})
@@ -65,14 +63,14 @@ def test_held_out_images_choose_the_rate_then_all_train(train):
 
 
 def test_batch_larger_than_the_dataset_is_recorded(train):
-    found = train({"none": {}}, 64)["none"]
+    found = train({}, 64)
     assert (found["status"], found["result"]) == ("infeasible", None)
     assert "44 training images" in found["message"]
 
 
 def test_diverging_run_ends_and_records_its_epoch(train):
-    found = train({"none": {"factors": [1]}}, 8, learning_rate=1e9, epochs=2)
-    (run, _) = found["none"]["result"]["runs"]
+    found = train({"factors": [1]}, 8, learning_rate=1e9, epochs=2)
+    (run, _) = found["result"]["runs"]
     assert run["diverged"] == "not finite"
     assert (run["planned_epochs"], run["planned_updates"]) == (2, 12)
     assert (len(run["epochs"]), run["updates"]) == (1, 6)

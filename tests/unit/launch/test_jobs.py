@@ -1,10 +1,13 @@
 """Resources that jobs request, locally and on a cluster, and arguments of their scripts."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
 
-from scaling.core import grid
+from examples.configurations import changed
+from scaling.config import config
+from scaling.core import command_line, grid
 from scaling.launch import jobs as jobs_module
 from scaling.launch.jobs import Jobs
 
@@ -54,6 +57,15 @@ def test_timed_job_has_its_gpus_cores_or_all_here():
     assert jobs(HERE).threads({"gpus": "1"}) == 1000
     assert jobs(HERE, share=True).threads({"gpus": "1"}) == 5
     assert jobs(REPORT).threads({"gpus": "1"}) == 1  # The report's has no number of cores.
+
+
+@pytest.mark.parametrize(("source", "option"), [("cifar10", None), ("images", "there")])
+def test_place_of_verified_images_is_no_option(source, option):
+    document = changed(("dataset.source", source), ("dataset.path", "there"))
+    made = Jobs(config.check(document, reads_images=False), HERE).dataset()
+    words = [made["job"]({}), made["files"]({}, {"output": "images.npz"})]
+    assert json.loads(words[0])["request"]["path"] == option
+    assert command_line.parsed(print, words)["request"]["path"] == "there"
 
 
 def test_runs_are_ordered_as_in_the_grid():

@@ -89,12 +89,6 @@ def around(seconds):
     return [seconds * (1 + off) for off in NOISE]
 
 
-def compared(a, b, limit=0.02, **options):
-    """Return the exit status and the Markdown of a comparison of B with A."""
-    status, rows = decide(ratios.match(a, b, **options), limit)
-    return status, markdown(rows)
-
-
 A, EAGER = runs(around(1.0)), runs(around(1.0), engine="eager")
 
 
@@ -113,8 +107,8 @@ A, EAGER = runs(around(1.0)), runs(around(1.0), engine="eager")
     ],
 )
 def test_gate_judges_by_limit_noise_and_work(a, b, status, text):
-    found, lines = compared(timed(a), timed(b))
-    assert found == status and text in lines
+    found, rows = decide(ratios.match(timed(a), timed(b)), 0.02)
+    assert found == status and text in markdown(rows)
 
 
 def test_pairs_find_one_percent():

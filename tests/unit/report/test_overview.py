@@ -9,30 +9,33 @@ import pytest
 
 from examples import stored
 from examples.records import full_training
+from scaling.claims.claim import Findings
 from scaling.core.grid import CELL_KEYS
 from scaling.report import cells as of_page
-from scaling.report import overview, planning, provenance
+from scaling.report import overview, planning
 from scaling.report.table import merged, over_machines
+from scaling.report.views import missing
 from scaling.tables import schema
 from scaling.tables.accuracy import trained_to_accuracy
+from scaling.tables.noise import NO_TIME, OTHER_CODE
 
-LADDER = ("timing", "provenance")
+FLAGSHIP = stored.study()
 
 
-@pytest.fixture(scope="module")
-def flagship():
-    return stored.study()
+def having(**tables):
+    """Return the flagship with other tables."""
+    return replace(FLAGSHIP, found=FLAGSHIP.found | tables)
 
 
 @pytest.fixture
-def untrained(flagship):
+def untrained():
     """Return the flagship without trainings to an accuracy, and without recipes of one GPU."""
-    found = {name: flagship.found[name].query("recipe in ('plain', 'tuned')") for name in LADDER}
-    found |= {"trained_to_accuracy": schema.frame("trained_to_accuracy")}
-    return replace(flagship, found=flagship.found | found)
+    names = ("timing", "provenance")
+    found = {name: FLAGSHIP.found[name].query("recipe in ('plain', 'tuned')") for name in names}
+    return having(**found, trained_to_accuracy=schema.frame("trained_to_accuracy"))
 
 
-def test_recommended_training_has_the_shortest_whole_run(flagship):
+def test_recommended_training_has_the_shortest_whole_run():
     """Start-up takes 12 s on one GPU and 19 s on two, which train 1.64 times as fast."""
     records = [
         full_training(gpus, seed, seconds, 0.9) | {"run_seconds": seconds + start}
@@ -40,20 +43,22 @@ def test_recommended_training_has_the_shortest_whole_run(flagship):
         for seed in range(5)
     ]
     found = trained_to_accuracy(records, 0.89)
-    trained = found.assign(speedup=math.nan)
-    flagship = replace(flagship, found=flagship.found | {"trained_to_accuracy": found})
-    best = planning.recommended(flagship, of_page.of_study(flagship))
+    study = having(trained_to_accuracy=found)
+    best = planning.recommended(study, of_page.of_study(study))
     assert (best.gpus, best.batch_size) == (1, 1024)
+    cold = found.assign(run_seconds=math.nan, run_cold_seconds=40.0)
+    compiled = having(trained_to_accuracy=cold)
+    (*_, card) = overview.cards(compiled, of_page.of_study(compiled))
+    assert card.text.striptags().endswith(" s of training, 40.0 s with compilation.")
     one, two = found.sort_values("gpus").itertuples()
     assert one.run_seconds < two.run_seconds and two.training_seconds < one.training_seconds
     # The first training that two GPUs finish earlier, as a whole run.
     start = [row.run_seconds - row.training_seconds for row in (one, two)]
     epoch = [row.training_seconds / row.epochs for row in (one, two)]
     first = next(n for n in range(1, 100) if start[1] + n * epoch[1] < start[0] + n * epoch[0])
-    row = planning.trainings(flagship).iloc[1]
+    row = planning.trainings(study).iloc[1]
     assert row.break_even_min == row.break_even_max == first == 12
-    failed = trained.assign(reached=[4, 5])
-    other = replace(flagship, found=flagship.found | {"trained_to_accuracy": failed})
+    other = having(trained_to_accuracy=found.assign(speedup=math.nan, reached=[4, 5]))
     assert planning.recommended(other, of_page.of_study(other)).gpus == 2
 
 
@@ -115,60 +120,59 @@ def test_recipe_that_learned_far_less_is_not_marked(untrained):
     assert planning.recommended(study, alike).recipe == "plain"
 
 
-def test_factor_from_the_lab_is_of_machines_that_ran_both(flagship):
-    runs = flagship.provenance.query("recipe != 'tuned' or repeat != 2")
-    flagship = replace(flagship, found=flagship.found | {"provenance": runs})
+def test_missing_speedup_names_its_reason():
+    cells, nothing = of_page.of_study(FLAGSHIP), Findings("", {}, [])
+    title = "Q2: How much faster are more GPUs? Weak or strong scaling?"
+    needs = "grid.gpus with 1 and 2, on one machine"
+    for note, shown in ((OTHER_CODE, OTHER_CODE), (NO_TIME, needs)):
+        study = having(speedup=FLAGSHIP.speedup.assign(note=note))
+        assert dict(missing(study, cells, nothing))[title] == shown
+
+
+def test_factor_from_the_lab_is_of_machines_that_ran_both():
+    runs = FLAGSHIP.provenance.query("recipe != 'tuned' or repeat != 2")
+    study = having(provenance=runs)
     runs = runs.query("gpus == 1 and batch_size == 128")
     tuned = runs[runs["recipe"] == "tuned"].set_index("machine")["epoch_seconds"]
     lab = runs[runs["recipe"] == "plain"].set_index("machine")["epoch_seconds"]
     shared = [name for name in lab.index if name in tuned.index]
     assert 0 < len(shared) < len(lab)
     factors = [lab[name] / tuned[name].min() for name in shared]
-    found = planning.from_the_lab(flagship)
+    found = planning.from_the_lab(study)
     assert sorted(found["factor"]) == pytest.approx(sorted(factors), rel=0.02)
-    card = overview.cards(flagship, of_page.of_study(flagship))[0]
+    card = overview.cards(study, of_page.of_study(study))[0]
     assert card.headline == f"{min(factors):.1f}–{max(factors):.0f}× as fast"
-    failed = flagship.provenance.assign(epoch_seconds=math.nan)
-    other = replace(flagship, found=flagship.found | {"provenance": failed})
-    assert planning.from_the_lab(other).empty
+    failed = FLAGSHIP.provenance.assign(epoch_seconds=math.nan)
+    assert planning.from_the_lab(having(provenance=failed)).empty
 
 
-def test_card_names_what_each_change_of_a_recipe_brings(flagship):
+def test_card_names_what_each_change_of_a_recipe_brings():
     """Of the four machines, one ran the recipes between."""
-    card = overview.cards(flagship, of_page.of_study(flagship))[0]
-    ladder = flagship.provenance.query("repeat == 3 and gpus == 1 and batch_size == 128")
+    card = overview.cards(FLAGSHIP, of_page.of_study(FLAGSHIP))[0]
+    ladder = FLAGSHIP.provenance.query("repeat == 3 and gpus == 1 and batch_size == 128")
     steps = itertools.pairwise(ladder.drop_duplicates("recipe").itertuples())
     made = [f"{two.recipe} {one.epoch_seconds / two.epoch_seconds:#.2g}×" for one, two in steps]
-    assert (
-        card.text.endswith(f"Each recipe over the one before (1 machine): {', '.join(made)}.")
-        and len(made) == 6
-    )
-    less = flagship.provenance.query("recipe != 'captured' or batch_size != 128")
-    study = replace(flagship, found=flagship.found | {"provenance": less})
-    assert set(planning.changes(study)["batch_size"]) == {512}
+    assert len(made) == 6
+    assert card.text.endswith(f"Each recipe over the one before (1 machine): {', '.join(made)}.")
+    less = FLAGSHIP.provenance.query("recipe != 'captured' or batch_size != 128")
+    assert set(planning.changes(having(provenance=less))["batch_size"]) == {512}
 
 
 @pytest.mark.parametrize("verdict", ["unclear", "same"])
-def test_speedup_within_noise_is_no_headline(flagship, verdict):
-    cells = of_page.of_study(flagship)
-    assert overview.cards(flagship, cells.assign(status="oom")) == []
+def test_speedup_within_noise_is_no_headline(verdict):
+    cells = of_page.of_study(FLAGSHIP)
+    assert overview.cards(FLAGSHIP, cells.assign(status="oom")) == []
     cells = cells.assign(verdict=verdict)
-    cards = overview.cards(flagship, cells)
+    cards = overview.cards(FLAGSHIP, cells)
     card = next(one for one in cards if one.kind == "gpus")
     assert card.headline == "no difference shown"
-    assert "no faster than one that these runs can show" in overview.lead(flagship, cells, cards)
+    assert "no faster than one that these runs can show" in overview.lead(FLAGSHIP, cells, cards)
 
 
-def test_slow_link_is_on_the_first_screen(flagship):
-    """Over sockets, two nodes train `tuned` more slowly than one, `plain` faster."""
+def test_card_of_gpus_is_of_a_recipe_that_ran_on_several():
+    """Over sockets, two nodes train `tuned`, the fastest recipe, more slowly than one."""
     study = stored.study("slurm-sockets")
-    cells = of_page.of_study(study)
-    assert provenance.title(study, cells).endswith("H200 GPUs on 2 nodes?")
-    alone = cells[(cells["recipe"] == "plain") | (cells["gpus"] == 1)]
-    for rows, name, speedup in ((cells, "tuned", "0.382"), (alone, "plain", "1.56")):
-        card = next(one for one in overview.cards(study, rows) if one.kind == "gpus")
-        assert card.title == f"2 GPUs instead of 1, {name}/ddp"
-        assert card.headline.striptags() == f"{speedup}× as fast"
-        assert "Communication takes" in card.text
-    shares = study.utilization.set_index(CELL_KEYS).loc[("tuned", "ddp", 2, 128)]
-    assert shares[["utilization", "loading_share", "exposed_share"]].sum() <= 1
+    cells = of_page.of_study(study).query("recipe == 'plain' or gpus == 1")
+    (card,) = (one for one in overview.cards(study, cells) if one.kind == "gpus")
+    assert card.title == "2 GPUs instead of 1, plain/ddp"
+    assert card.headline.striptags() == "1.56× as fast"

@@ -74,6 +74,14 @@ def test_trainings_count_slowest_ranks_and_all_joules():
     assert on_two["speedup"] == pytest.approx(2) and on_two["speedup_low"] < 2
     # Two GPUs start 2.9 s later, and save 0.75 s per epoch.
     assert on_two["break_even_min"] == on_two["break_even_max"] == 4
+    # The epochs of a diverged training, and its seconds and joules, do not count.
+    cut = full_training(1, 3, 1.0, math.nan) | {"status": "diverged", "evaluation": None}
+    del cut["epochs"][2:]
+    beside, _ = trained_to_accuracy([cut, *one, *two], 0.89).to_dict("records")
+    assert (beside.pop("seeds"), beside["reached"]) == (4, 3)
+    assert beside == pytest.approx({name: on_one[name] for name in beside}, nan_ok=True)
+    (none,) = trained_to_accuracy([cut], 0.89).to_dict("records")
+    assert all(math.isnan(none[name]) for name in ("epochs", "training_seconds", "joules"))
     two[0]["evaluation"] = {"test_accuracy": 0.5}
     _, on_two = trained_to_accuracy([*one, *two], 0.89).to_dict("records")
     assert on_two["reached"] == 2 and math.isnan(on_two["speedup"] + on_two["break_even_min"])

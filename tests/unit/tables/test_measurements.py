@@ -8,7 +8,7 @@ import pytest
 
 from examples.records import derived, epoch, record, timing_row, timing_table
 from scaling.core.grid import Cell
-from scaling.tables.measurements import costs, interconnect, slow_ranks
+from scaling.tables.measurements import costs, interconnect
 from scaling.tables.timing import break_even, provenance
 
 CELL = Cell("plain", "ddp", 2, 128, 0)
@@ -112,14 +112,6 @@ def test_step_is_of_the_gpu_that_waits_least():
     )
     assert cost(run(device_time=[one, two])).step_busy_seconds == pytest.approx(0.04)
     assert math.isnan(cost(run(device_time=[one, {"rank": 1}])).step_busy_seconds)
-
-
-def test_slow_rank_is_found_on_each_machine():
-    ran = [exchange(seed, 0.1, 0.1) for seed in range(3)]
-    for speed, (_, made) in zip((1.0, 1.3, 0.8), ran, strict=True):
-        for rank in made["in_memory"]:
-            rank["seconds_without_exchange"] = [speed * (1.2 - rank["rank"] / 5)] * 2
-    assert slow_ranks(ran)["message"].tolist() == ["rank 0 computes 20 % slower than the others"]
 
 
 def test_startup_of_runs_that_compile_is_apart():

@@ -11,12 +11,8 @@ from scaling.tables import noise
 from scaling.tables.noise import Noise, verdict
 
 SIZES = [32, 128, 512, 2048, 8192]
-
-
-@pytest.fixture(scope="module")
-def flagship() -> pd.DataFrame:
-    """Return the flagship's runs with machine, code and median epoch."""
-    return study().provenance.rename(columns={"epoch_seconds": "seconds"})
+FLAGSHIP = study().provenance.rename(columns={"epoch_seconds": "seconds"})
+"""The flagship's runs with machine, code and median epoch."""
 
 
 def of(recipe: str, strategy: str, gpus: int, sizes: list[int]) -> pd.DataFrame:
@@ -25,18 +21,18 @@ def of(recipe: str, strategy: str, gpus: int, sizes: list[int]) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "dp"])
-def test_ratios_are_the_quotients_of_printed_times(flagship, strategy):
-    model, cells = Noise(flagship, "seconds"), [of("plain", "", 1, SIZES)]
+def test_ratios_are_the_quotients_of_printed_times(strategy):
+    model, cells = Noise(FLAGSHIP, "seconds"), [of("plain", "", 1, SIZES)]
     cells.append(of("plain", strategy, 2, SIZES))
     one, two = (model.times(each)["value"] for each in cells)
     np.testing.assert_allclose(one / two, model.ratios(*cells)["ratio"])
 
 
 @pytest.mark.parametrize("moved", ["", "ddp"])
-def test_equal_configurations_are_seldom_faster_or_slower(flagship, moved):
+def test_equal_configurations_are_seldom_faster_or_slower(moved):
     """1,008 comparisons have the flagship's layout and noise. Of 10,008 intervals, 95.3 % contain
     1, and 94.9 % if a fourth machine ran the first repeat of a strategy."""
-    runs = flagship.query("recipe == 'plain' and seconds > 0").copy()
+    runs = FLAGSHIP.query("recipe == 'plain' and seconds > 0").copy()
     runs.loc[(runs["repeat"] == 0) & (runs["strategy"] == moved) & (moved != ""), "machine"] = "d"
     draw, verdicts = np.random.default_rng(52), []
     spread = runs["strategy"].map({"": 0.17, "ddp": 0.15, "dp": 0.10})

@@ -63,19 +63,27 @@ def test_speedup_compares_one_batch_or_one_global_batch():
 
 
 @pytest.mark.parametrize(
-    ("gpus", "changed", "note"),
+    ("gpus", "timed", "ran", "note"),
     [
-        ([2], {}, NO_TIME),
-        ([1, 2], {"machine": ["m"] * 3 + ["n"] * 3}, NO_CHAIN),
-        ([1, 2], {"code": ["c"] * 3 + ["d"] * 3}, OTHER_CODE),
+        ([2], {}, {}, NO_TIME),
+        ([1, 2], {}, {"machine": ["m"] * 3 + ["n"] * 3}, NO_CHAIN),
+        ([1, 2], {}, {"code": ["c"] * 3 + ["d"] * 3}, OTHER_CODE),
+        ([1, 2], {"runs": 1, "whole": [True, False]}, {}, ratios.MIXED),
+        ([1, 2], {"runs": 1, "whole": [False, True]}, {}, ratios.MIXED),
+        ([1, 2], {"runs": 1, "whole": True}, {}, ratios.OF_WHOLE),
     ],
 )
-def test_speedup_without_a_baseline_is_a_sentence(gpus, changed, note):
+def test_speedup_without_a_baseline_or_of_whole_runs_has_a_note(gpus, timed, ran, note):
     times = timing_table(*(timing_row(n, 128, 10.0 / n, spread=0.1) for n in gpus))
-    made = {"timing": times, "provenance": runs_of(times).assign(**changed)}
+    times = times.assign(**timed)
+    made = {"timing": times, "provenance": runs_of(times).assign(**ran)}
     found = derived(**made).speedup
     row = found[found["gpus"] == 2].iloc[0]
-    assert row.note == note and math.isnan(row.speedup) and row.verdict == row.scope == ""
+    assert row.note == note
+    if note == ratios.OF_WHOLE:
+        assert row.speedup == pytest.approx(2)
+    else:
+        assert math.isnan(row.speedup) and row.verdict == row.scope == ""
 
 
 @pytest.mark.parametrize(
@@ -88,16 +96,6 @@ def test_cell_without_a_switch_of_its_baseline_has_no_ratio(switches, ratio):
     row = derived(timing=timing, costs=costs).speedup.iloc[2]
     assert (row.speedup > 1.99) == (row.fixed_global_batch_speedup > 1.99) == ratio
     assert ("no ratio: one GPU ran with compile, which" in row.note) != ratio
-
-
-@pytest.mark.parametrize(
-    ("whole", "note"),
-    [([True, False], ratios.MIXED), ([False, True], ratios.MIXED), ([True] * 2, ratios.OF_WHOLE)],
-)
-def test_whole_runs_are_not_divided_by_epochs(whole, note):
-    timing = timing_table(*(timing_row(n, 128, 10 / n, runs=1) for n in (1, 2)))
-    row = derived(timing=timing.assign(whole=whole)).speedup.iloc[1]
-    assert row.note == note and math.isnan(row.speedup) == (note == ratios.MIXED)
 
 
 def test_ratio_takes_the_code_that_most_configurations_share():

@@ -11,6 +11,7 @@ from scaling.claims.claim import (
     difference,
     extremes,
     on_several_gpus,
+    span,
     spread,
 )
 from scaling.core import numbers as fmt
@@ -27,35 +28,43 @@ OTHER_UPDATES = "muon |lars "
 def answer(tables: StudyTables) -> Answer:
     """Return the answer to Q4: accuracy at large batches, with the best techniques if compared."""
     claims = _of_cells(tables)
-    text = _best_techniques(tables.remedies)
+    trained = tables.remedies.dropna(subset="planned_updates")
+    text = _best_techniques(trained)
     if claims and not text:
         text = f"{claims[0].configuration}: {claims[0].sentence}"
         text += " Techniques were not compared." * tables.remedies.empty
+    elif not text and len(trained):
+        reached = trained.dropna(subset="test_accuracy").groupby("global_batch")["test_accuracy"]
+        spans = [f"{span(own)} at global batch {batch}" for batch, own in reached]
+        text = f"Techniques reach {', '.join(spans) or 'no accuracy'}; none is best by validation."
     return Answer(text, [*claims, *_techniques(tables)])
 
 
-def _best_techniques(table: pd.DataFrame) -> str | None:
-    """Return text: SGD's accuracy at the smallest batch, the best technique's at larger batches."""
-    small, *larger = sorted(set(table["global_batch"])) or [0]
-    sgd = best(table, small, sgd=True)
-    found = [row for batch in larger if (row := best(table, batch))]
-    if sgd is None or not found:
-        return None
-    texts, before = [], ""
-    for row in found:
-        name = f"{row.remedy} " * (row.remedy != before)
-        texts.append(f"{name}at {row.global_batch} {fmt.percent(row.test_accuracy)}")
-        before = row.remedy
-    reference = f"SGD at global batch {small} reaches {fmt.percent(sgd.test_accuracy)}"
-    return f"{reference}; the best by validation: {', '.join(texts).replace('_', ' ')}."
+def _best_techniques(table: pd.DataFrame) -> str:
+    """Return text on the best SGD at the smallest batch, and the best of each batch, or ""."""
+    if table["validation_accuracy"].isna().all():
+        return ""
+    first, *_ = batches = sorted(set(table["global_batch"]))
+    texts, before, text = list[str](), "", ""
+    if sgd := best(table, first, sgd=True):
+        text = f"SGD at its best ({sgd.remedy}) reaches {fmt.percent(sgd.test_accuracy)} at "
+        text += f"global batch {first}. "
+    for batch in batches:
+        row = best(table, batch)
+        name = f"{row.remedy} " * (row.remedy != before) if row else ""
+        reached = fmt.percent(row.test_accuracy) if row else "none without diverged seeds"
+        texts, before = [*texts, f"{name}{reached} at {batch}"], row.remedy if row else ""
+    return f"{text}The best by validation: {', '.join(texts)}.".replace("_", " ")
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row with the best validation accuracy at a batch, or None.
 
-    Rows need the reference's number of epochs and no diverged seed. `sgd` excludes Muon and LARS.
+    Rows need the reference's number of epochs (or else the smallest), and no diverged seed. `sgd`
+    excludes Muon and LARS.
     """
-    epochs = table.loc[table["reference"].eq(True), "planned_epochs"].max()
+    reference = table[table["reference"].eq(True)]
+    epochs = (table if reference.empty else reference)["planned_epochs"].min()
     trained = table["validation_accuracy"].notna() & (table["diverged_seeds"] == 0)
     equal = (table["planned_epochs"] == epochs) & (table["global_batch"] == global_batch)
     rows = table[trained & equal]
@@ -93,6 +102,9 @@ def _of_cells(tables: StudyTables) -> list[Claim]:
             text += f" ({fmt.plural(seeds, 'seed')})"
         if lost := diverged.get(tuple(getattr(large, key) for key in CELL_KEYS)):
             text += f"; {fmt.plural(lost, 'run')} of batch {large.global_batch_size} diverged"
+        larger = rows.query("status == 'diverged' and global_batch_size > @large.global_batch_size")
+        for size in larger["global_batch_size"].unique():
+            text += f"; batch {size} diverged"
         below, above = large.difference_high < 0, large.difference_low > 0
         made.append(LOWER.claim(name, f"{text}.", holds=below, fails=above))
     return made
@@ -140,7 +152,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     text = f"{own.remedy} reaches {spread(own)}: {difference(found)} against {there.remedy}, best "
     return CLOSES.claim(
         about,
-        f"{text}at batch {reference}.",
+        f"{text}at batch {reference} (margin {fmt.points(-100 * own.accuracy_margin)} points).",
         holds=closed and not there.at_edge,
         fails=found.high < 0 and not closed and not own.at_edge,
         unclear="a best rate at the end of its sweep leaves it open" if at_end else "",

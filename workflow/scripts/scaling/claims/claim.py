@@ -15,6 +15,7 @@ from scaling.core import files
 from scaling.core import numbers as fmt
 from scaling.core.grid import REFERENCE_BATCH
 from scaling.core.statistics import Difference, judge
+from scaling.tables.schema import configuration
 
 Verdict = Literal["supported", "refuted", "in part", "unclear"]
 """Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: it holds
@@ -105,8 +106,8 @@ def read(path: Path) -> Findings:
 
 def label(row: Any) -> str:
     """Return a configuration's name: `tuned/ddp, 2 × 512`, or `tuned, 1 × 512` on one GPU."""
-    configuration = row.recipe if row.gpus == 1 else f"{row.recipe}/{row.strategy}"
-    return f"{configuration}, {int(row.gpus)} × {int(row.batch_size)}"
+    name = configuration(row.recipe, row.strategy)
+    return f"{name}, {int(row.gpus)} × {int(row.batch_size)}"
 
 
 def difference(found: Difference) -> str:

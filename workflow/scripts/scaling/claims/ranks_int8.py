@@ -41,15 +41,12 @@ def order(tables: StudyTables) -> Answer:
     new, old = (int((rows["first_epoch"] == rows["epoch"]).sum()) for rows in (reshuffled, fixed))
     fine = new == len(reshuffled) and (fixed["first_epoch"] == fixed["epoch"].min()).all()
     epochs = drawn["epoch"].nunique()
-    fact = f"Over {epochs} epochs on {_gpus(drawn)} GPUs, for each rank of each run, {old} of "
+    gpus = drawn["gpus"].iloc[0]
+    fact = f"Over {epochs} epochs on {gpus} GPUs, for each rank of each run, {old} of "
     fact += f"{len(fixed)} orders are new without set_epoch, {new} of {len(reshuffled)} with it."
     text = "Without set_epoch every epoch repeats the first order: the shuffle’s seed is seed + "
     text += f"epoch, and epoch stays 0. With it each of {epochs} epochs has another order."
     return Answer(text if fine else fact, [REPEATS.claim("", fact, holds=fine, fails=not fine)])
-
-
-def _gpus(table: pd.DataFrame) -> str:
-    return " and ".join(str(int(gpus)) for gpus in sorted(table["gpus"].unique()))
 
 
 def messages(tables: StudyTables) -> Answer:
@@ -89,8 +86,8 @@ def replicas(tables: StudyTables) -> Answer:
         text += "buffer broadcast their largest difference between ranks was "
         text += f"{span(pd.Series(ends))}."
     names = ", ".join(modes.loc[equal == equal.all(), "buffers"])
-    runs, epochs = modes["trainings"].sum(), table["epochs"].iloc[0]
-    fact = f"In {fmt.plural(runs, 'training')} of {fmt.plural(epochs, 'epoch')} on {_gpus(table)} "
+    runs, (gpus, epochs) = modes["trainings"].sum(), table[["gpus", "epochs"]].iloc[0]
+    fact = f"In {fmt.plural(runs, 'training')} of {fmt.plural(epochs, 'epoch')} on {gpus} "
     fact += f"ranks they {'are equal' if equal.all() else 'differ'} with buffers {names}."
     fact = fact.replace("sync_batch_norm", "SyncBatchNorm")
     return Answer(text, [PARAMETERS.claim("", fact, holds=equal.all(), fails=not equal.all())])
@@ -102,9 +99,9 @@ MARGIN = 1.0
 LOSS = Hypothesis(
     "B-cost",
     "Computing in 8-bit integers costs less than one point of test accuracy.",
-    test="Mean difference to float32 over the seeds, in points, with its 95 % interval for another "
-    "network (Student's t over the seeds). Supported: all of it is above −1; refuted: all of it is "
-    "below.",
+    test="Mean difference to float32 over the seeds, in points, with the 95 % interval of the mean "
+    "over networks (Student's t over the seeds). Supported: all of it is above −1; refuted: all of "
+    "it is below.",
     more="more seeds",
 )
 
@@ -117,7 +114,9 @@ def int8(tables: StudyTables) -> Answer:
         return Answer(None)
     stage = list(claims)[-1]
     what = stage.replace("+activations+bias", ", activations and biases").replace("+", " and ")
-    return Answer(f"Int8 {what}: {claims[stage].sentence}", list(claims.values()))
+    text = f"Int8 {what}: {claims[stage].sentence}"
+    claims.pop(STAGES[1], None)  # With int8 weights alone, a network computes in floats.
+    return Answer(text, list(claims.values()))
 
 
 def _loss(about: str, row: Any) -> Claim:

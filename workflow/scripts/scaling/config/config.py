@@ -24,6 +24,8 @@ from scaling.registry.update_rule import Technique, UpdateRule, uneven
 IMAGES = {"cifar10": 50_000, "digits": 1_500}
 """Number of training images of built-in datasets, used before the dataset is prepared."""
 LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
+GENERATED = {"train_images", "test_images", "seed"}
+"""Keys of `dataset` that only generated images have."""
 OWN = "own"
 """Source of the data of a user's own command."""
 
@@ -128,7 +130,8 @@ def _parts(config: Configuration) -> Iterator[str]:
 
 
 def _names(config: Configuration) -> Iterator[str]:
-    if config.study in ("published", "replay") or Path(config.study).suffix in (".csv", ".json"):
+    taken = config.study in ("published", "replay", "results")
+    if taken or Path(config.study).suffix in (".csv", ".json", ".txt"):
         yield f"study is {config.study} (allowed: no name of a file or folder in results/)"
     for path in config.plugins:
         if not hasattr(registry.loaded(Path(path)), "ENTRY"):
@@ -190,6 +193,9 @@ def _path(config: Configuration) -> Iterator[str]:
     # Path.exists raises errors for a path that is too long, or of no user.
     elif not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111
         yield f"dataset.path is {path!r}, which does not exist from where Snakemake works"
+    given = dataset.model_dump(include=GENERATED - {*source.options}, exclude_defaults=True)
+    for key, value in given.items() if source.name != OWN else ():
+        yield f"dataset.{key} is {value} (allowed for {source.name}: leave it out)"
 
 
 def _large_batches(config: Configuration) -> Iterator[str]:

@@ -47,7 +47,8 @@ def _off(value: Any) -> Any:
 
 class Machine(options.Limits):
     share: bool = False
-    """`true` runs timed jobs side by side on one machine. Accuracies stay valid, times do not."""
+    """`true` runs timed jobs side by side on one machine. Accuracies stay valid, times do not. A
+    change repeats these jobs."""
     gpus_per_node: types.Few | None = None
     """GPUs per node of a cluster; larger runs use several whole nodes. `null`: one node per run."""
     check: Annotated[Literal["refuse", "warn", "off"], BeforeValidator(_off)] = "refuse"

@@ -99,8 +99,11 @@ def recipes_of(layers: Iterable[Any]) -> Any:
         if not isinstance(given, dict):
             return given
         for name, recipe in given.items():
-            whole = not isinstance(recipe, dict) or not WHOLE.isdisjoint(recipe)
-            recipes[name] = recipe if whole else recipes.get(name, {}) | recipe
+            earlier = recipes.get(name, {})
+            if not isinstance(recipe, dict) or not WHOLE.isdisjoint(recipe):
+                recipes[name] = recipe
+            elif isinstance(earlier, dict):  # Another value is refused later.
+                recipes[name] = earlier | recipe
     return recipes
 
 
@@ -205,14 +208,16 @@ def check(folder: Path, config: dict[str, Any]) -> None:
     needed = [path for path in wanted if path not in optional]
     if missing := [path for path in needed if path not in there]:
         partial = ", or pass --config partial=true" if trainings.issuperset(missing) else ""
-        lacks = f"{len(missing)} of the {len(needed)} files its {CONFIG} asks for"
-        raise UserError(f"{folder} lacks {lacks}, the first is {missing[0]}: restore them{partial}")
+        lacks = f"{len(missing)} of the {len(needed)} files of this configuration"
+        advice = f"replay it without other keys, or restore them{partial}"
+        raise UserError(f"{folder} lacks {lacks}, the first is {missing[0]}: {advice}")
     for path, limit in {**dict.fromkeys(wanted, MOST_BYTES), **beside}.items():
         if (folder / path).is_symlink() or (folder / path).exists():
             files.regular(folder / path, limit, within=folder)
     if unknown := sorted(there.difference(beside, wanted)):
         place = folder / unknown[0]
-        raise UserError(f"{place}: not part of this study; remove it")
+        advice = "replay the study without other keys, or move this file elsewhere"
+        raise UserError(f"{place}: not of this configuration: {advice}")
 
 
 @program

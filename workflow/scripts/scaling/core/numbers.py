@@ -48,8 +48,6 @@ def times(value: float) -> str:
 
 def judged(ratio: float, low: float, high: float, scope: str) -> str:
     """Return a ratio, its interval and `scope` as text: `1.87× [1.86, 1.88], 3 machines`."""
-    if math.isnan(ratio):
-        return "–"
     ends = "" if math.isnan(low) else f" [{significant(low)}, {significant(high)}]"
     return ", ".join(filter(None, [times(ratio) + ends, scope]))
 
@@ -103,8 +101,6 @@ def plural(count: float, noun: str) -> str:
 
 
 WORDS = {
-    "without_communication": "steps without exchange",
-    "profiler": "trace",
     "infeasible": "cannot run",
     "oom": "out of memory",
     "oom_host": "out of host memory",

@@ -116,8 +116,9 @@ def sentence(error: Any, name: str = "it", above: tuple[str, ...] = ()) -> str:
     text = re.sub("^(Input|String|List|Value|Dictionary) should", "it should", text)
     if kind in EXPECTED and how in ("type", "parsing", "from_float", "unicode"):
         text = f"it should be {EXPECTED[kind]}"
-        if kind == "list" and isinstance(error["input"], str | int | float):
-            text += f", as [{error['input']}]"
+        scalar = isinstance(item := error["input"], str | int | float)
+        if kind == "list" and scalar and re.fullmatch(r"[\d.]+|\D.*", str(item)):  # 1-4 is no item.
+            text += f", as [{item}]"
     elif how == "pattern_mismatch":
         text = f"it should be of the form {error['ctx']['pattern'].strip('^$')}"
     elif error["type"] == "too_short":

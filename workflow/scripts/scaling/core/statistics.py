@@ -28,18 +28,14 @@ class Difference:
     high: float
 
 
-def difference(*samples: Sequence[float]) -> Difference:
-    """Return mean(second sample) − mean(first sample), with its 95 % interval.
+def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
+    """Return mean(`other`) − mean(`one`), with its 95 % interval.
 
-    If only one sample is given, return its mean. Samples count as independent: recipes draw
-    different crops even with equal seeds. The interval is NaN if a sample has fewer than 2 values,
-    or if two samples are given and each is constant.
+    Samples count as independent: recipes draw different crops even with equal seeds. The interval
+    is NaN if a sample has fewer than 2 values, or if both are constant.
     """
-    mean = fmean(samples[-1]) - (fmean(samples[0]) if len(samples) > 1 else 0.0)
-    sizes, off = list(map(len, samples)), math.nan
-    if min(sizes) > 1:
-        equal = len(samples) == 1 and np.ptp(samples[0]) == 0
-        off = 0.0 if equal else margin(list(map(stdev, samples)), sizes)
+    mean, sizes = fmean(other) - fmean(one), [len(one), len(other)]
+    off = margin([stdev(one), stdev(other)], sizes) if min(sizes) > 1 else math.nan
     return Difference(mean, mean - off, mean + off)
 
 
@@ -74,16 +70,11 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
     return last / first - 1, abs(last / first - 1) <= max(STEADY, noise)
 
 
-def epoch_seconds(epochs: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Return the seconds of each measured epoch, of its slowest rank."""
+def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return slowdown (`drift`) and steadiness (`settled`) of measured epochs, by slowest rank."""
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":
             seconds[row["epoch"]] = max(seconds.get(row["epoch"], 0.0), row["seconds"])
-    return list(seconds.values())
-
-
-def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return slowdown (`drift`) and steadiness (`settled`) of measured epochs, by slowest rank."""
-    change, settled = drift(epoch_seconds(epochs))
+    change, settled = drift(list(seconds.values()))
     return {"drift": None if math.isnan(change) else change, "settled": settled}

@@ -1,4 +1,4 @@
-"""List the figures, and names and colours of configurations, without importing Matplotlib."""
+"""List the figures, and colours of configurations, without importing Matplotlib."""
 
 FIGURES = {
     "epoch_time": ["timing"],
@@ -12,8 +12,3 @@ FIGURES = {
 """Input tables of each figure. The function `draw_{name}` draws it."""
 PALETTE = ["#1f2428", "#0063a8", "#c24f00", "#b0568f", "#008a50", "#5b4bb0", "#00808a", "#b3261e"]
 """Colours of configurations in figures: on the page, the CSS variables `colour-1` and so on."""
-
-
-def configuration(recipe: str, strategy: str) -> str:
-    """Return a configuration's name: `plain/ddp`, or `plain` if the strategy is "" (one GPU)."""
-    return "/".join(filter(None, [recipe, strategy]))

@@ -5,6 +5,7 @@ also return None for a study on a CPU, where processes share cores.
 """
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from scaling.figures.style import Look
 from scaling.registry.strategy import DP
 from scaling.tables import accuracy
 from scaling.tables.epoch_parts import exchange
-from scaling.tables.schema import StudyTables, interval, on_cpu
+from scaling.tables.schema import StudyTables, interval, on_cpu, rows_of
 
 PER_GPU = "batch size per GPU"
 GLOBAL = ("global batch", "global_batch", "percent")
@@ -120,15 +121,16 @@ def draw_remedies(study: StudyTables) -> Figure | None:
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
         return None
-    best = known.loc[known.groupby("global_batch")["test_accuracy"].idxmax(), "remedy"]
-    named = list(dict.fromkeys([known["remedy"].iloc[0], *best]))
+    score = known["validation_accuracy"].fillna(known["test_accuracy"])
+    ranks = score.groupby(known["global_batch"]).rank(ascending=False).sort_values(kind="stable")
+    named = list(dict.fromkeys([known["remedy"].iloc[0], *known["remedy"][ranks.index]]))
     keys = ["remedy", "global_batch"]
     seeds = study.convergence.query("chosen == True").groupby(keys)["test_accuracy"]
     known = known.join(seeds.agg(test_accuracy_std="std", test_accuracy_count="count"), on=keys)
     groups = dict(list(_in_percent(known).groupby("remedy", sort=False)))
     drawn = [
         (Look(name.replace("_", " "), colour, marker), groups.pop(name))
-        for name, colour, marker in zip(named, style.PALETTE, style.MARKERS, strict=False)
+        for name, colour, marker in zip(named, style.PALETTE, cycle(style.MARKERS), strict=False)
     ]
     figure, axes = style.panel("Test accuracy by technique, %", *GLOBAL, drawn)
     for rows in groups.values():
@@ -136,8 +138,8 @@ def draw_remedies(study: StudyTables) -> Figure | None:
         axes.plot(*over, color=style.FAINT, linewidth=1, zorder=1)
     if groups:
         style.note(axes, "grey: other techniques")
-    for reached in known.loc[known["reference"].eq(True), "test_accuracy"]:
-        style.guide(axes, 100 * reached, "plain SGD, best rate, smallest batch")
+    for row in rows_of(known[known["reference"].eq(True)]):
+        style.guide(axes, 100 * row.test_accuracy, f"{fmt.words(row.remedy)} at {row.global_batch}")
     return figure
 
 

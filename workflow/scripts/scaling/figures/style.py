@@ -18,8 +18,8 @@ from matplotlib.transforms import ScaledTranslation
 
 from scaling.claims.claim import on_several_gpus
 from scaling.core import files
-from scaling.figures import PALETTE, configuration
-from scaling.tables.schema import StudyTables
+from scaling.figures import PALETTE
+from scaling.tables.schema import StudyTables, configuration
 
 matplotlib.use("agg")
 
@@ -34,7 +34,6 @@ WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 358, 190, 44, 32, 60
 LETTER, TEXT = 8.2, 14.5
 """Width of a letter and height of a line in a label, in pixels."""
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
-GUIDE: dict[str, Any] = {"color": SOFT, "linestyle": "--", "linewidth": 1}
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 """Content of a figure's file if there is no data."""
 _IDS = re.compile(
@@ -182,7 +181,7 @@ def _labels(axes: Axes, ends: Sequence[tuple[Look, float]]) -> None:
 
 def guide(axes: Axes, value: float, text: str) -> None:
     """Draw a dashed horizontal line at `value`, with `text` above its left end."""
-    axes.axhline(value, **GUIDE)
+    axes.axhline(value, color=SOFT, linestyle="--", linewidth=1)
     above = axes.get_yaxis_transform() + ScaledTranslation(0.03, 0.04, axes.figure.dpi_scale_trans)
     axes.text(0, value, text, transform=above, color=SOFT)
 

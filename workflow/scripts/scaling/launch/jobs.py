@@ -146,21 +146,30 @@ class Jobs:
         return {"job": job, "files": files}
 
     def dataset(self) -> dict[str, Any]:
-        """Return the dataset rule's parameters: `job` (the source's options), `files` (outputs)."""
+        """Return the dataset rule's parameters: `job` (the source's options), `files` (paths).
+
+        `files` has the outputs and the source's `places`, which are null in `job`.
+        """
         section = self._config["dataset"]
-        keys = ("source", "image_size", *DATASETS.find(section["source"]).options)
-        request = {key: section[key] for key in keys}
+        source = DATASETS.find(section["source"])
+        places = {key: section[key] for key in source.places}
+        request = {key: section[key] for key in ("source", "image_size", *source.options)}
+        request |= dict.fromkeys(places)
         request["raw_folder"] = f"resources/dataset/{stored.dataset_folder(self._config)}/raw"
         return {
             "job": lambda wildcards: as_json(request=request),
-            "files": lambda wildcards, output: as_json(**output),
+            "files": lambda wildcards, output: as_json(request=places, **output),
         }
 
     def code_of_cell(self, wildcards: Any) -> str:
         """Return the digest of the code that trains a run: engine, strategy and model."""
         engine = self._config["recipes"][wildcards["recipe"]]["engine"]
         code = measuring_code(engine, self._config["model"]["name"])
-        return measuring(*code, *STRATEGIES.modules(wildcards["strategy"]))
+        return self.timing(*code, *STRATEGIES.modules(wildcards["strategy"]))
+
+    def timing(self, *modules: str | Path) -> str:
+        """Return the digest of a timed job's code, marked if timed jobs run side by side."""
+        return measuring(*modules) + " side by side" * self._shares
 
     def place(self, wildcards: Mapping[str, str]) -> int:
         """Return a run's priority in Snakemake: high if it is early in `in_turns`, 0 if absent."""

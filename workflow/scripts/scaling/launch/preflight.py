@@ -49,7 +49,9 @@ def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Pa
     config.pop("replay", None)
     # Snakemake would mix a recipe with another one of its name.
     config["recipes"] = stored.recipes_of(layers)
-    os.environ[registry.VARIABLE] = os.pathsep.join(map(str, config.get("plugins") or []))
+    paths = config.get("plugins")
+    listed = paths if isinstance(paths, list) else []  # Another value is refused by `check`.
+    os.environ[registry.VARIABLE] = os.pathsep.join(map(str, listed)).replace("\0", "")
     check(config, replayed)
     # Recipes of engines may be spare, but a study of commands alone that names none is a mistake.
     given, named = stored.recipes_of(layers[1:]), [layer.get("grid") or {} for layer in layers[1:]]

@@ -17,6 +17,9 @@ class Dataset:
     options: tuple[str, ...] = ()
     """Keys of the section `dataset` that `read` uses."""
     needs_path: bool = False
+    places: tuple[str, ...] = ()
+    """Those of `options` that name a place of the images, if `read` refuses all images but one set.
+    A change of them repeats nothing."""
 
 
 SYNTHETIC = Dataset(
@@ -31,6 +34,7 @@ DATASETS = Registry[Dataset](
         "cifar10",
         Reference("scaling.data.cifar10:read"),
         ("path", "mirror_url", "download_attempts"),
+        places=("path", "mirror_url"),
     ),
     Dataset("digits", Reference("scaling.data.generated:digits")),
     Dataset("images", Reference("scaling.data.images:read"), ("path",), needs_path=True),

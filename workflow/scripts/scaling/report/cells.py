@@ -92,7 +92,7 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = [_page(row, FACTS, numbers, runs, logs / "train_run") for row in rows_of(cells)]
     warnings = [(cell_id(row), row.message) for row in rows_of(study.audit)]
-    traced = cells[[any(name == TRACE for name, _ in page["files"]) for page in made]]
+    traced = cells.loc[[any(name == TRACE for name, _ in page["files"]) for page in made]]
     kept = {cell_id(row) for row in rows_of(nearest(traced).drop_duplicates(CELL_KEYS[:3]))}
     for page in made:
         if page["id"] not in kept:

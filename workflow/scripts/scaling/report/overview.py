@@ -9,25 +9,20 @@ from markupsafe import Markup
 from scaling.claims.claim import batch, label, nearest, span
 from scaling.claims.scaling import PARTS, by_efficiency
 from scaling.core import numbers as fmt
-from scaling.core.grid import CELL_KEYS, REFERENCE_BATCH
+from scaling.core.errors import printable
+from scaling.core.grid import REFERENCE_BATCH
 from scaling.report.cells import by_status, fastest
 from scaling.report.planning import LAB, changes, from_the_lab, how_many_gpus, recommended
 from scaling.report.table import Figure, cell_id, fill, of_cell, printed
 from scaling.tables.noise import Noise, scope
 from scaling.tables.schema import StudyTables, on_cpu, rows_of
 
-LARGER = "Larger batches shorten it"
-LIMITS = {
+ADVICE = {
     "loading_share": "Use more loader workers, or keep images on the GPU",
-    "exposed_share": LARGER,
     "waiting_share": "Give each rank cores of its own",
     "utilization": "Only faster GPUs or less work help",
-    "slower_share": LARGER,
-    "computing_share": LARGER,
-    "idle_besides_share": LARGER,
 }
-"""Maps the column of an epoch's largest part to advice that shortens this part. `LARGER` is given
-only where a larger batch was measured, and is faster."""
+"""Maps the column of an epoch's largest part to advice that shortens this part, if any is known."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -92,7 +87,8 @@ def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> 
         lines.append(f"Warning: {message} ({label(next(rows_of(rows)))}{others})")
     count = f"{fmt.plural(len(cells), 'configuration')}: {by_status(cells)}"
     lines += [count] if len(cells) else []
-    text = "\n".join(lines).replace("± ", "+-").translate(str.maketrans("×–−·’", "x--,'"))
+    text = printable("\n".join(lines)).replace("± ", "+-")
+    text = text.translate(str.maketrans("×–−·’", "x--,'"))
     return text.encode("ascii", "replace").decode()
 
 
@@ -216,27 +212,19 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
     best: Any = recommended(study, cells)
     head = fill("Train {}", _named(best)) if best else Markup("")
     if hasattr(best, "target_accuracy"):
-        words = "{} accuracy in {} epochs, {} of {} runs: {} s of training, {} s the whole run{}."
-        target = printed(best, "target_accuracy", fmt.percent)
-        times = (printed(best, name) for name in ("training_seconds", "run_seconds"))
-        runs = printed(best, "epochs"), int(best.reached), int(best.seeds)
-        cold = fill(", {} s if it compiles", fmt.significant(best.run_cold_seconds))
+        words = "{} accuracy in {} epochs, {} of {} runs: {} s of training{}{}."
+        target, trained = printed(best, "target_accuracy", fmt.percent), "training_seconds"
+        runs = printed(best, "epochs"), int(best.reached), int(best.seeds), printed(best, trained)
+        whole = fill(", {} s the whole run", printed(best, "run_seconds")) * (best.run_seconds > 0)
+        cold = fill(", {} s with compilation", fmt.significant(best.run_cold_seconds))
         cold *= bool(best.run_cold_seconds > 0)
-        return [Card("do", "What to do", head, fill(words, target, *runs, *times, cold))]
+        return [Card("do", "What to do", head, fill(words, target, *runs, whole, cold))]
     chosen: Any = best or shortest
     shares = {name: share for name in PARTS if pd.notna(share := getattr(chosen, name))}
     limit = max(shares, key=lambda one: shares[one], default="")
-    text, advice = Markup(""), LIMITS.get(limit, "")
-    if advice:
+    text, advice = Markup(""), ADVICE.get(limit, "")
+    if limit not in ("", "unknown_share"):
         text = fill(" {} of an epoch: {}.", printed(chosen, limit, fmt.percent), PARTS[limit])
-    if advice == LARGER:
-        advice, keys = "", CELL_KEYS[:3]
-        same = (cells[keys] == [getattr(chosen, key) for key in keys]).all(axis=1)
-        larger = cells[same & (cells["batch_size"] > chosen.batch_size)]
-        faster = larger.query("status == 'ok' and epoch_seconds < @chosen.epoch_seconds")
-        # None of them is shown to be as accurate as `best`.
-        for row in () if best else rows_of(faster.nsmallest(1, "epoch_seconds")):
-            advice = f"{LARGER} ({batch(row)}: {fmt.seconds(row.epoch_seconds)})"
     if not best:
         card = Card("do", "What to do", fill("{}", advice), fill("{}:{}", _named(chosen), text))
         return [card] * bool(advice)

@@ -14,16 +14,15 @@ REPORT = Path(__file__).parents[4] / "report"
 
 
 def render(template: Path, **values: Any) -> str:
-    """Return the HTML of `template`, filled with `values`. Text in `values` is escaped."""
+    """Return the HTML of `template`, filled with `values`, in which text is escaped."""
     environment = Environment(
         loader=FileSystemLoader([template.parent, REPORT]),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template.name).render(**values)
+    return printable(environment.get_template(template.name).render(**values))
 
 
 def inline_svg(path: Path) -> Markup:

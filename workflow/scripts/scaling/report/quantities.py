@@ -10,8 +10,8 @@ import pandas as pd
 from scaling.claims.claim import SYMBOLS, label
 from scaling.claims.scaling import PARTS
 from scaling.core.numbers import data, gpus, percent, rate, significant, span, times, words
-from scaling.figures import configuration
 from scaling.report.table import QUANTITIES, Column, OfRow, cell_id
+from scaling.tables.schema import configuration
 
 
 def define(**columns: Column) -> None:
@@ -72,8 +72,8 @@ def hundredths(share: float) -> str:
 
 whole, count = "{:.0f}".format, "{:,.0f}".format
 JUDGED: dict[str, OfRow] = {
-    "unclear": lambda row: getattr(row, "verdict", "") == "unclear",
-    "same": lambda row: getattr(row, "verdict", "") == "same",
+    "unclear": lambda row: row.verdict == "unclear",
+    "same": lambda row: row.verdict == "same",
 }
 """Maps each flag to a test of a row: `same` if the speedup is about 1, `unclear` if the runs do not
 show whether it is above or below 1."""
@@ -154,6 +154,7 @@ define(
     reached=Column(
         "reached",
         text=lambda row: f"{percent(row.target_accuracy)}: {row.reached:.0f} of {row.seeds:.0f}",
+        link=cell_id,
     ),
     run_seconds=Column("whole run, s", significant),
     run_cold_seconds=Column("whole run with compilation, s", significant),

@@ -1,9 +1,10 @@
 """Make the tables of a page from data frames."""
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import takewhile
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -11,7 +12,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from scaling.core import numbers as fmt
-from scaling.core.errors import printable
 from scaling.core.grid import CELL_KEYS
 from scaling.tables.schema import rows_of
 
@@ -39,12 +39,12 @@ class Figure:
         return self.text
 
     def __html__(self) -> Markup:
-        return Markup("<span{}>{}</span>").format(self.attributes, printable(self.text))
+        return Markup("<span{}>{}</span>").format(self.attributes, self.text)
 
 
 def fill(pattern: str, *values: object) -> Markup:
     """Return `pattern` as HTML, with `values` in its braces. Strings are escaped."""
-    return Markup(pattern).format(*(printable(v) if type(v) is str else v for v in values))
+    return Markup(pattern).format(*values)
 
 
 def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
@@ -57,7 +57,7 @@ def figure(text: str, row: Any, quantity: str, value: Any) -> Figure:
 
 def of_cell(row: Any) -> Markup:
     """Return the HTML attribute that names a row's configuration, such as `tuned/ddp/2/512`."""
-    return Markup(' data-cell="{}"').format(printable("/".join(place(row))))
+    return Markup(' data-cell="{}"').format("/".join(place(row)))
 
 
 def cell_id(row: Any) -> str:
@@ -67,10 +67,9 @@ def cell_id(row: Any) -> str:
 
 
 def place(row: Any) -> list[str]:
-    """Return recipe, strategy, GPUs and batch size of a row as text. Missing keys are left out."""
-    values = (getattr(row, key) for key in takewhile(partial(hasattr, row), CELL_KEYS))
-    texts = (own if isinstance(own, str) else f"{own:g}" for own in values)
-    return [text for text in texts if text]
+    """Return recipe, strategy, GPUs and batch size of a row as text; [] without a recipe."""
+    values = [getattr(row, key) for key in CELL_KEYS] if hasattr(row, "recipe") else []
+    return [value if isinstance(value, str) else f"{value:g}" for value in values if value != ""]
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,8 @@ class Column:
     """A column of a table. A cell has the value `name` of its row and, below, the value's interval.
 
     `write` formats value and interval. If `text` is given, it formats the whole row instead, and
-    there is no interval. `detail` returns further text for the second line.
+    there is no interval. `detail` returns further text for the second line. `flags` maps labels,
+    formatted with the row, to conditions.
     """
 
     head: str
@@ -99,7 +99,7 @@ class Column:
             state = getattr(row, "status", "ok") or "ok"
             return Figure(EMPTY if state == "ok" else fmt.words(state))
         shown = figure(text, row, self.quantity or self.name, value)
-        flags = tuple(label for label, holds in self.flags.items() if holds(row))
+        flags = tuple(label.format(row) for label, holds in self.flags.items() if holds(row))
         lines = ["" if self.text else self._ends(row), self.detail(row) if self.detail else ""]
         detail = ", ".join(filter(None, lines))
         return replace(shown, detail=detail, flags=flags, link=self.link(row))
@@ -112,7 +112,7 @@ class Column:
         """
         for names in (("low", "high"), ("min", "max")):
             low, high = (getattr(row, f"{self.name}_{end}", None) for end in names)
-            if pd.isna(low) or pd.isna(high) or low == high:
+            if pd.isna(low) or pd.isna(high) or math.isclose(low, high):
                 continue
             first, last = self.write(low), self.write(high)
             value = abs(getattr(row, self.name))
@@ -168,8 +168,8 @@ class View:
 
     `keys` and `columns` list names of quantities. `keys` are printed as headings of rows, `columns`
     as cells. If `across` names a column of the frame, each of its values becomes a column of the
-    table, with the heading `heading(value)`. A cell then has all quantities of `columns`, one below
-    another, and rows with equal keys are merged.
+    table, with the heading `heading(value)`. They are sorted by the numbers in them. A cell then
+    has all quantities of `columns`, one below another, and rows with equal keys are merged.
     """
 
     name: str
@@ -198,13 +198,16 @@ class View:
                 _, line = lines.setdefault(key, (head, {}))
                 below = {getattr(row, self.across, ""): replace(values[0], more=tuple(values[1:]))}
                 line |= below if self.across else enumerate(values)
-        places = sorted({place for _, line in lines.values() for place in line})
+        if not lines:
+            return None
+        every = {place for _, line in lines.values() for place in line}
+        places = sorted(every, key=lambda at: ([*map(int, re.findall(r"\d+", str(at)))], str(at)))
         parts = [_with_unit(columns[at].head, frame) for at in shown]
         heads = [*map(self.heading, places)] if self.across else parts
         body = [[*head, *(line.get(at, GAP) for at in places)] for head, line in lines.values()]
         labels = [*(column.head for column in keys), *heads]
         more = len(keys), self.note(frame), parts if self.across else ()
-        return Table(self.name, self.title, labels, body, *more) if body else None
+        return Table(self.name, self.title, labels, body, *more)
 
 
 def _with_unit(head: str, frame: pd.DataFrame) -> str:

@@ -12,9 +12,9 @@ from scaling.claims.claim import nearest
 from scaling.claims.scaling import PARTS
 from scaling.core import numbers as fmt
 from scaling.core.grid import Cell
-from scaling.figures import configuration
+from scaling.report.quantities import on
 from scaling.report.table import cell_id, figure
-from scaling.tables.schema import rows_of
+from scaling.tables.schema import configuration, rows_of
 
 FULL = 84.0
 """Width of the longest bar, in % of its row; the rest of the row is for its number."""
@@ -56,8 +56,7 @@ def epochs(cells: pd.DataFrame) -> dict[str, list[Bar]]:
         factor = int(whole / short.max()) if recipe in short else 1
         own = timed[timed["recipe"] == recipe]
         for row in rows_of(own.sort_values(["gpus", "strategy", "batch_size"], kind="stable")):
-            heading = f"{configuration(row.recipe, row.strategy)}, {fmt.gpus(row.gpus)}"
-            heading += f", {factor} times enlarged" * (factor > 1)
+            heading = on(row) + f", {factor} times enlarged" * (factor > 1)
             found.setdefault(heading, []).append(_epoch(row, factor * FULL / whole))
     return found
 

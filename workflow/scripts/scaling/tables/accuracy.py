@@ -28,6 +28,7 @@ AS_WELL = 0.02
 """A configuration is as accurate as its reference if the interval of the difference in accuracy
 (configuration minus reference) is above `-AS_WELL`."""
 SPREAD = ["test_accuracy", "training_seconds", "run_seconds", "run_cold_seconds", "joules"]
+WHOLE = ["epochs", "training_seconds", "run_seconds", "joules"]
 TEXTS = ["verdict", "scope", "note"]
 SPEEDUP = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
 SAME = ["options", "status", "message", "reference", "at_edge"]
@@ -74,7 +75,7 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
     last = accuracy.groupby("recipe")["epoch"].transform("max").clip(upper=EPOCH)
     at_last = accuracy[MEANS].where(accuracy["epoch"] == last)
     cells = accuracy.assign(last=last, **at_last).groupby(CELL_KEYS)
-    figures = cells[LEARNING].agg(["mean", "min", "max", "count", "std"])
+    figures = cells[LEARNING].agg(["mean", "count", "std"])
     figures.columns = figures.columns.map("_".join).str.removesuffix("_mean")
     figures["epoch"] = cells["last"].first()
     runs = tables.accuracy.groupby(CELL_KEYS)["test_accuracy"]
@@ -117,7 +118,8 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return a row per number of GPUs, for trainings with the target `accuracy`.
 
-    Values are medians and ranges over trainings. `training_seconds` is the sum of epoch times,
+    Values are medians and ranges over trainings: of epochs, times and joules, over those with
+    status "ok". `training_seconds` is the sum of epoch times,
     corrected for machine differences (noise.py); its range is as measured. `run_seconds` leaves out
     runs that compiled code; `run_cold_seconds` is of these runs. `speedup` and `break_even_…`
     compare with the fewest GPUs, if all trainings of both reached the accuracy; `speedup` is a
@@ -151,7 +153,7 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
     cell, trained = record["cell"], epochs([record], "warmup", "measured")
     test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
-    return {
+    row = {
         **cell,
         **origin(record["environment"], ("machine", "code")),
         "global_batch": cell["gpus"] * cell["batch_size"],
@@ -165,6 +167,7 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
         "joules": joules(record, "warmup", "measured"),
         "recipe_options": in_words(record["training"])["recipe_options"],
     }
+    return row if record["status"] == "ok" else row | dict.fromkeys(WHOLE, math.nan)
 
 
 def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
@@ -175,8 +178,10 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
+    known = schema.TABLES["convergence"].types
     for record in records:
         values: dict[str, Any] = {**record, **(record["result"] or {"runs": []})}
+        values |= origin(record["environment"], known)
         values["options"] = ", ".join(_changed(record).values())
         values["reference"] = record is reference and _rates_of_plain_sgd(record) > 0
         runs = [run | run["epochs"][-1] | {"epochs": len(run["epochs"])} for run in values["runs"]]
@@ -208,6 +213,7 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
+    Seeds whose loss was not finite have no accuracy; without any, `status` is "diverged".
     `validation_accuracy` is from the sweep that chose the rate. `accuracy_margin`, the tolerated
     loss of test accuracy, becomes a column.
     """
@@ -224,4 +230,6 @@ def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     swept = held_out.groupby([*keys, "factor"], as_index=False)["validation_accuracy"].mean()
     table = runs.drop_duplicates(keys)[[*keys, *SAME]].merge(of_seeds, "left", keys)
     table = table.merge(swept, "left", [*keys, "factor"])
-    return schema.frame("remedies", table.assign(accuracy_margin=accuracy_margin))
+    lost = (table["diverged_seeds"] > 0) & table["test_accuracy"].isna()
+    status = table["status"].mask(lost, "diverged")
+    return schema.frame("remedies", table.assign(status=status, accuracy_margin=accuracy_margin))

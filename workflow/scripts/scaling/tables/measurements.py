@@ -1,6 +1,5 @@
 """Make tables of kernels, costs, links, peak rates and machine checks."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from statistics import median
@@ -12,7 +11,6 @@ import pandas as pd
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.run import KernelClass, RunRecord
-from scaling.core.statistics import epoch_seconds
 from scaling.tables import schema
 from scaling.tables.schema import StudyTables
 from scaling.tables.timing import (
@@ -133,7 +131,7 @@ def _started(records: list[RunRecord]) -> pd.DataFrame:
     """Return the start-up of each run that was timed, with the columns for `break_even`."""
     rows = [
         {"compiled": compiled(record)}
-        | {"epoch_seconds": np.median(epoch_seconds(record["epochs"]) or math.nan)}
+        | {"epoch_seconds": epochs([record], "measured")["seconds"].median()}
         | origin(record["environment"], ("machine", "code"))
         | (record["startup"] or {})
         for record in records

@@ -22,7 +22,7 @@ from scipy.special import stdtrit
 from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.statistics import CONFIDENCE
-from scaling.tables.schema import rows_of
+from scaling.tables.schema import configuration, rows_of
 
 SAME = 0.01
 """Two times are the same if the 90 % interval of their ratio lies within 1 ± this fraction."""
@@ -43,8 +43,6 @@ def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
     records do not name their machine. They are compared by UUIDs of GPUs, or else by hosts.
     """
     environments = [record["environment"] for record in records]
-    if not environments:
-        return
     older = [one.get("device_ids") or one.get("hosts") or [""] for one in environments]
     named = [(one.get("machine") or "").split("+") for one in environments]
     parts = [name if any(name) else old for name, old in zip(named, older, strict=True)]
@@ -155,8 +153,8 @@ class Noise:
             runs = int(np.median(self._runs[self._kind_of == kind]))
             deviation = math.sqrt(self._variance[kind])
             shows = math.expm1(_reach(self._freedom[kind]) * deviation * math.sqrt(2 / runs))
-            many = f"/{row.strategy}, {fmt.gpus(row.gpus)}" if row.gpus > 1 else ", 1 GPU"
-            rows.append((f"{row.recipe}{many}", deviation, runs, shows))
+            name = f"{configuration(row.recipe, row.strategy)}, {fmt.gpus(row.gpus)}"
+            rows.append((name, deviation, runs, shows))
         table = pd.DataFrame(rows, columns=["name", "deviation", "runs", "shows"]).dropna()
         return table.sort_values("deviation", kind="stable")
 

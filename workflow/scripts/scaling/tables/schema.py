@@ -60,7 +60,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "convergence": f"""remedy:text options:text global_batch status:text message:text
             reference:truth at_edge:truth seed factor learning_rate chosen:truth epochs updates
             planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
-            validation_accuracy""",
+            validation_accuracy device_names:text cpu:text torch:text cuda:text driver:text
+            commit:text started:text code_packages:text""",
         "remedies": """remedy:text options:text global_batch status:text message:text
             reference:truth factor learning_rate at_edge:truth planned_epochs planned_updates seeds
             diverged_seeds test_accuracy:range accuracy_margin validation_accuracy""",
@@ -240,10 +241,15 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     return table.itertuples()
 
 
+def configuration(recipe: object, strategy: object) -> str:
+    """Return the name of a recipe's strategy: `tuned/ddp`, or `tuned` if it is "" (one GPU)."""
+    return f"{recipe}/{strategy}".removesuffix("/")
+
+
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return {`tuned/ddp`: rows} for each strategy of a recipe, with the recipe's rows on 1 GPU."""
     return {
-        f"{recipe}/{strategy}".removesuffix("/"): rows[rows["strategy"].isin([strategy, ""])]
+        configuration(recipe, strategy): rows[rows["strategy"].isin([strategy, ""])]
         for recipe, rows in table.groupby("recipe", sort=False)
         for strategy in [one for one in rows["strategy"].unique() if one] or [""]
     }

@@ -30,9 +30,8 @@ _OVER_RANKS |= {"iterations": "first", "samples": "sum"}
 
 def read_runs(cells: list[Cell], folder: Path) -> list[Run]:
     """Return all runs, with their records in `folder`."""
-    paths = [cell.record_path(folder) for cell in cells]
-    records = [RUN.read(path) if path.exists() else None for path in paths]
-    return list(zip(cells, records, strict=True))
+    paths = ((cell, cell.record_path(folder)) for cell in cells)
+    return [(cell, RUN.read(path) if path.exists() else None) for cell, path in paths]
 
 
 def by_cell(runs: list[Run]) -> Iterator[tuple[dict[str, Any], list[RunRecord], int]]:

@@ -18,7 +18,7 @@ from scaling.config import config as configuration
 from scaling.config import devices, stored
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError, printable
-from scaling.core.grid import RUN_KEYS, Cell
+from scaling.core.grid import Cell
 from scaling.core.records.run import RUN
 from scaling.tables import timing
 
@@ -141,7 +141,7 @@ class Progress:
         record = RUN.read(self._records / place)
         seconds = timing.epochs([record], "measured")["seconds"]
         result = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]
-        return f"{Cell(**{key: record['cell'][key] for key in RUN_KEYS})}: {result}"
+        return f"{Cell(**record['cell'])}: {result}"
 
     def render_partial(self) -> None:
         """Start `make report` in the background: one at a time, on one core, at lowest priority."""

@@ -5,8 +5,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from scaling.claims.claim import Findings
+from scaling.config.stored import read_config
+from scaling.report.page import REPORT
 from scaling.report.table import View, tables
 from scaling.report.views import ranks_int8, scaling
+from scaling.tables.noise import NO_TIME
 from scaling.tables.schema import StudyTables
 
 PARTS = scaling.TABLES | ranks_int8.TABLES
@@ -14,53 +17,20 @@ PARTS = scaling.TABLES | ranks_int8.TABLES
 
 
 class Question(NamedTuple):
-    """A question of the lab. The ids of its claims begin with `name`."""
+    """A question of the lab. The ids of its claims begin with `name`.
+
+    `needs` names the settings with which a study answers it.
+    """
 
     name: str
     title: str
+    needs: str
     figures: str = ""
 
 
-TERMS = [
-    ("b", "batch size per GPU; the global batch is b times the number of GPUs"),
-    ("ddp", "DistributedDataParallel: one process for each GPU"),
-    ("dp", "DataParallel: one process for all GPUs"),
-    ("configuration", "a recipe, a strategy, a number of GPUs and a batch size"),
-    ("run", "one execution of a configuration; seed and number of the repeat tell runs apart"),
-    ("training time", "seconds of an epoch on batches that are in memory already"),
-    ("not settled", "epoch times still changed at the end of the runs"),
-    ("weak scaling", "each GPU keeps its batch, so the global batch grows with the GPUs"),
-    ("strong scaling", "the GPUs share one global batch"),
-    ("communication", "training time with the gradient exchange minus that without it"),
-    ("GPU-seconds", "seconds of an epoch times the number of GPUs"),
-    ("start-up", "seconds from a run’s start to its first epoch: imports, compilation, data"),
-]
-"""Terms used on the page, with their meaning."""
 QUESTIONS = [
-    Question("Q1", "How does an epoch’s time depend on the batch size, and why?", "epoch_time"),
-    Question("Q2", "How much faster are more GPUs? Weak or strong scaling?", "speedup"),
-    Question("Q3.1", "How much of the time is communication?", "communication"),
-    Question("Q3.2", "What bandwidth do gradients reach?", "bandwidth"),
-    Question("Q4", "What does a large batch cost, and what helps?", "learning remedies"),
-    Question("Q5", "What does set_epoch do?"),
-    Question("Q6", "What is communicated besides gradients?"),
-    Question("Q7", "Is exchanging gradients enough?"),
-    Question("B", "What does int8 quantization cost?", "quantization_histograms"),
+    Question(name, **texts) for name, texts in read_config(REPORT / "questions.yaml").items()
 ]
-SEEDS = "part proofs, synchronization.seeds with 3 or more"
-GPUS = "grid.gpus with 2 or more"
-NEEDED = {
-    "Q1": "grid.gpus with 1, and two or more grid.batch_sizes",
-    "Q2": "grid.gpus with 1 and 2, on one machine",
-    "Q3.1": f"{GPUS}, and training.instrumented_iterations above 0",
-    "Q3.2": f"{GPUS}, and training.instrumented_iterations above 0",
-    "Q4": f"{GPUS}, or larger grid.batch_sizes; techniques: part accuracy",
-    "Q5": SEEDS,
-    "Q6": f"{SEEDS}, and {GPUS}",
-    "Q7": SEEDS,
-    "B": "part int8, quantization.seeds",
-}
-"""Settings with which a study answers each question."""
 OF_COMMANDS = [
     ("test_accuracy", "which batch size learns as well", "epoch(…, test_accuracy=accuracy)"),
     ("loading_share", "how long it waits for data", "for batch in data_wait(loader):"),
@@ -98,9 +68,12 @@ def missing(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list
     if cells["unit"].fillna("").ne("").all():
         return [(what, add) for name, what, add in OF_COMMANDS if cells[name].isna().all()]
     learns = study.manifest["source"] != "synthetic"
+    notes = study.speedup["note"].fillna("")
+    notes = notes[notes.str.startswith("no ratio") & (notes != NO_TIME)]
+    why = dict(zip(["Q2"], notes, strict=False))
     techniques = [("Q4: what helps", "part accuracy")] * ("Q4" in findings.answers)
     return [
-        (f"{one.name}: {one.title}", NEEDED[one.name])
+        (f"{one.name}: {one.title}", why.get(one.name, one.needs))
         for one in QUESTIONS
         if one.name not in findings.answers and (one.name != "Q4" or learns)
     ] + techniques * study.remedies.empty

@@ -179,6 +179,7 @@ TABLES = {
             "variant",
             "seeds int8_accuracy int8_difference agreement",
             lambda study, _: costs(study.quantization),
+            note=lambda _: "±: half the 95 % interval over seeds or, “of images”, test images.",
         ),
         *(View(step, title, "layer", shown, ledger) for step, (title, shown) in STEPS.items()),
     ],

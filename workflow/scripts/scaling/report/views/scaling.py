@@ -8,7 +8,7 @@ from markupsafe import Markup
 from scaling.claims.claim import label, measured, of_grid, on_several_gpus
 from scaling.claims.scaling import PARTS
 from scaling.core.grid import CELL_KEYS
-from scaling.core.numbers import data, percent, plural, significant, words
+from scaling.core.numbers import data, percent, plural, significant, whole_span, words
 from scaling.registry.strategy import DP
 from scaling.report.planning import LAB, changes, how_many_gpus
 from scaling.report.quantities import define, whole
@@ -34,7 +34,7 @@ define(
         name="test_accuracy",
         text=lambda row: percent(row.test_accuracy),
         flags={
-            "diverged": attrgetter("diverged_seeds"),
+            "diverged: {0.diverged_seeds:.0f} of {0.seeds:.0f}": attrgetter("diverged_seeds"),
             "at an end of its rates": attrgetter("at_edge"),
         },
     ),
@@ -58,30 +58,29 @@ def in_grid(rows: pd.DataFrame, cells: pd.DataFrame, column: str) -> pd.DataFram
     return shown if rows[column].notna().any() else shown.iloc[:0]
 
 
-def sum_of_parts(cells: pd.DataFrame) -> Markup | str:
+def sum_of_parts(cells: pd.DataFrame) -> Markup:
     """Return the note of Table 2: how the times of the row with the most communication add up."""
     undelayed = cells[cells["exchange_seconds"].notna() & cells["delay_seconds"].isna()]
     other = ", ".join(by_configuration(undelayed))
     order = ["delay_seconds", "exchange_seconds"]
-    for row in rows_of(cells.sort_values(order, ascending=False).head(1)):
-        names = ("training_seconds", "computing_seconds", "exchange_seconds")
-        text = fill(
-            "{}: {} s of training = {} s computing + {} s communication. Communication is the "
-            "training time with the gradient exchange minus that without it{}. Computing "
-            "includes gaps in which the GPU waits for the processor.",
-            label(row),
-            *(printed(row, name) for name in names),
-            other and f" (for {other}: exposed messages)",
+    row = next(rows_of(cells.sort_values(order, ascending=False)))
+    names = ("training_seconds", "computing_seconds", "exchange_seconds")
+    text = fill(
+        "{}: {} s of training = {} s computing + {} s communication. Communication is the "
+        "training time with the gradient exchange minus that without it{}. Computing "
+        "includes gaps in which the GPU waits for the processor.",
+        label(row),
+        *(printed(row, name) for name in names),
+        other and f" (for {other}: exposed messages)",
+    )
+    if pd.notna(row.waiting_share):
+        text += fill(
+            " Its trace shows messages{} without computing for {} of the epoch, some while"
+            " the GPU would idle anyway.",
+            ", waits included," * bool(row.message_waits),
+            printed(row, "exposed_share"),
         )
-        if pd.notna(row.waiting_share):
-            text += fill(
-                " Its trace shows messages{} without computing for {} of the epoch, some while"
-                " the GPU would idle anyway.",
-                ", waits included," * bool(row.message_waits),
-                printed(row, "exposed_share"),
-            )
-        return text
-    return ""
+    return text
 
 
 RULES = {
@@ -103,24 +102,23 @@ def rules(rows: pd.DataFrame) -> str:
     return " ".join(text for name, text in RULES.items() if rows[name].notna().any())
 
 
-def rate(cells: pd.DataFrame) -> Markup | str:
+def rate(cells: pd.DataFrame) -> Markup:
     """Return Table 3's note: a formula for the largest bandwidth share, and why it may exceed 1."""
-    for row in rows_of(cells.nlargest(1, "utilization")):
-        n, sent = int(row.gpus), data(row.bytes_per_iteration)
-        if row.strategy == "ddp":  # An all-reduce in a ring.
-            sent = f"2 · ({n} − 1) / {n} · {data(row.bytes_per_iteration * n / (2 * (n - 1)))}"
-        names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
-        terms = (printed(row, name) for name in names)
-        text = fill("{} · {} steps / {} s = {} GB/s, {}.", sent, *terms, label(row))
-        if (cells["strategy"] == DP.name).any():
-            text += fill(" {} also sends weights.", DP.name)
-        if pd.notna(row.utilization):
-            text += " Share: of the bandwidth of the same messages sent alone."
-        if row.utilization > 1:
-            text += " Above 100 %: in training, messages follow one another without a pause, or "
-            text += "messages alone were slower at that moment."
-        return text
-    return ""
+    row = next(rows_of(cells.sort_values("utilization", ascending=False, kind="stable")))
+    n, sent = int(row.gpus), data(row.bytes_per_iteration)
+    if row.strategy == "ddp":  # An all-reduce in a ring.
+        sent = f"2 · ({n} − 1) / {n} · {data(row.bytes_per_iteration * n / (2 * (n - 1)))}"
+    names = ("iterations", "messages_seconds", "bandwidth_gb_per_s")
+    terms = (printed(row, name) for name in names)
+    text = fill("{} · {} steps / {} s = {} GB/s, {}.", sent, *terms, label(row))
+    if (cells["strategy"] == DP.name).any():
+        text += fill(" {} also sends weights.", DP.name)
+    if pd.notna(row.utilization):
+        text += " Share: of the bandwidth of the same messages sent alone."
+    if row.utilization > 1:
+        text += " Above 100 %: in training, messages follow one another without a pause, or "
+        text += "messages alone were slower at that moment."
+    return text
 
 
 def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
@@ -147,6 +145,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 TRAINING = "Training: without data loading, on batches in memory; another measurement than epochs."
+NOTE = "{} seeds, {} epochs. Means include seeds at chance, but none without a finite loss."
 TABLES = {
     "gpus": [
         View(
@@ -245,6 +244,7 @@ TABLES = {
             lambda study, _: study.remedies,
             across="global_batch",
             heading=whole,
+            note=lambda of: NOTE.format(*map(whole_span, (of["seeds"], of["planned_epochs"]))),
         ),
     ],
     "where": [
