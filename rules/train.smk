@@ -85,7 +85,9 @@ if "accuracy" in config["parts"]:
             "../workflow/envs/study.yaml"
         threads: config["machine"]["cpu_threads"]
         resources:
-            **JOBS.timed(1, ["gpu", "gres", "runtime"]),
+            **JOBS.timed(1, ["gpu", "gres"]),
+            # A technique is trained with several learning rates, then with each seed.
+            runtime=JOBS.minutes * len(config["convergence"]["seeds"]),
         params:
             code=measuring("scaling.large_batches.experiment"),
             files=JOBS.run(RunSpec)["files"],

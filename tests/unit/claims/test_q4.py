@@ -146,7 +146,7 @@ MUON = {"muon": runs("slow_muon", 128, *around(0.80), options="muon 0.1")}
     ("rows", "text"),
     [
         (KNOWN | MUON, f"{SGD}slow muon 81 % at 128, warmup 65 % at 512."),
-        (ALONE | NAIVE, f"{SGD}warmup 73 % at 128, none without diverged seeds at 512."),
+        (ALONE | NAIVE, f"{SGD}warmup 73 % at 128, no technique without diverged seeds at 512."),
         (MUON, "The best by validation: slow muon 81 % at 128."),
         (NAIVE, "Techniques reach no accuracy; none is best by validation."),
     ],

@@ -88,7 +88,6 @@ STAGE = "weights+activations"
         ((-0.8, -1.0), "unclear", "; needs more seeds."),
         ((-1.19, -1.21), "refuted", "−1.20 ± 0.13 points"),
         ((-0.9,), "unclear", "whose noise is unknown"),
-        ((-0.5, -0.5), "supported", "−0.50 ± 0.00 points over 2 seeds."),
     ],
 )
 def test_cost_is_judged_by_the_interval_over_networks(differences, verdict, words):

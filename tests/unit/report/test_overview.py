@@ -170,7 +170,7 @@ def test_speedup_within_noise_is_no_headline(verdict):
 
 
 def test_card_of_gpus_is_of_a_recipe_that_ran_on_several():
-    """Over sockets, two nodes train `tuned`, the fastest recipe, more slowly than one."""
+    """Of `tuned`, the fastest recipe, one GPU is left: the card is of another recipe."""
     study = stored.study("slurm-sockets")
     cells = of_page.of_study(study).query("recipe == 'plain' or gpus == 1")
     (card,) = (one for one in overview.cards(study, cells) if one.kind == "gpus")

@@ -22,6 +22,11 @@ def test_page_has_figures_and_a_cells_record_command_and_log(tmp_path):
     page = render(tmp_path, replayed_from=tmp_path)
     of = {"data-cell": "tuned/ddp/2/512", "data-quantity": "speedup", "data-value": "1.9241"}
     assert ("span", of) in page.elements
+    # The page loads nothing.
+    assert not {"script", "link", "iframe", "object", "base", "img"} & {t for t, _ in page.elements}
+    loaded = [named[key] for _, named in page.elements for key in ("src", "href") if key in named]
+    assert all(value.startswith(("data:", "#")) for value in loaded)
+    assert not re.search(r"@import|url\(|https?:(?!//www.w3.org/2000/svg)", page.source)
     cell = page.source[page.source.index('<aside class="cell" id="cell-plain-ddp-2-512"') :]
     cell = cell[: cell.index("</aside>")]
     assert cell.count('download="run.json') == 1

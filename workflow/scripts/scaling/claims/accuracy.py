@@ -52,7 +52,7 @@ def _best_techniques(table: pd.DataFrame) -> str:
     for batch in batches:
         row = best(table, batch)
         name = f"{row.remedy} " * (row.remedy != before) if row else ""
-        reached = fmt.percent(row.test_accuracy) if row else "none without diverged seeds"
+        reached = fmt.percent(row.test_accuracy) if row else "no technique without diverged seeds"
         texts, before = [*texts, f"{name}{reached} at {batch}"], row.remedy if row else ""
     return f"{text}The best by validation: {', '.join(texts)}.".replace("_", " ")
 

@@ -31,8 +31,8 @@ class Dataset(types.Section):
     path: str | None = None
     """For `cifar10`: a folder with `cifar-10-batches-py`, or `cifar-10-python.tar.gz`; null:
     download it. For `images`: a folder or tar of `train/<class>/*` and `test/<class>/*`. If it has
-    moved, first run `snakemake resources/dataset/images/images.npz` with your `--configfile`: if
-    its name and images are the same, no measurement repeats."""
+    moved, first run `snakemake --cores 1 resources/dataset/images/images.npz` with your
+    `--configfile`: if its name and images are the same, no measurement repeats."""
     mirror_url: str | None = None
     """For `cifar10`: another URL of `cifar-10-python.tar.gz`."""
     download_attempts: types.Positive = 3

@@ -23,7 +23,7 @@ from scaling.figures.style import Look
 from scaling.registry.strategy import DP
 from scaling.tables import accuracy
 from scaling.tables.epoch_parts import exchange
-from scaling.tables.schema import StudyTables, interval, on_cpu, rows_of
+from scaling.tables.schema import StudyTables, interval, on_cpu
 
 PER_GPU = "batch size per GPU"
 GLOBAL = ("global batch", "global_batch", "percent")
@@ -138,8 +138,6 @@ def draw_remedies(study: StudyTables) -> Figure | None:
         axes.plot(*over, color=style.FAINT, linewidth=1, zorder=1)
     if groups:
         style.note(axes, "grey: other techniques")
-    for row in rows_of(known[known["reference"].eq(True)]):
-        style.guide(axes, 100 * row.test_accuracy, f"{fmt.words(row.remedy)} at {row.global_batch}")
     return figure
 
 

@@ -106,7 +106,7 @@ def panel(
         value = rows[column]
         low, high = (rows.get(f"{column}_{end}", value).fillna(value) for end in ("low", "high"))
         notes |= {"bars: 95 % intervals"} if (high > low).any() else set()
-        shift = 2.5 * (at - (len(drawn) - 1) / 2) / PIXELS
+        shift = min(2.5, 12 / len(drawn)) * (at - (len(drawn) - 1) / 2) / PIXELS
         axes.errorbar(
             rows[x],
             value,

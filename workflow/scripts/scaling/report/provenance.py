@@ -91,7 +91,9 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
         parts = [f"{many}: {by_status(cells)}", fmt.plural(runs["seed"].nunique(), "seed")]
     elif len(techniques):
         runs = techniques.assign(engine="", model="")
+        reached = _trainings(study.trained_to_accuracy)
         parts = [f"{fmt.plural(runs['remedy'].nunique(), 'technique')} for large batches"]
+        parts += [reached] * bool(reached)
     else:
         return _trainings(study.trained_to_accuracy) or "no timed runs"
     commits = list(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
@@ -120,6 +122,8 @@ def age(runs: pd.DataFrame) -> list[str]:
     changed = set[str]()
     measured = runs[runs["status"] == "ok"].astype(object).fillna("").astype(str)
     kinds = measured[["engine", "model", "code_packages"]].drop_duplicates()
+    if kinds.empty:
+        return []
     for engine, model, packages in kinds.itertuples(index=False):
         if not packages:
             return ["older measuring code"]

@@ -119,11 +119,10 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     """Return a row per number of GPUs, for trainings with the target `accuracy`.
 
     Values are medians and ranges over trainings: of epochs, times and joules, over those with
-    status "ok". `training_seconds` is the sum of epoch times,
-    corrected for machine differences (noise.py); its range is as measured. `run_seconds` leaves out
-    runs that compiled code; `run_cold_seconds` is of these runs. `speedup` and `break_even_…`
-    compare with the fewest GPUs, if all trainings of both reached the accuracy; `speedup` is a
-    ratio of training seconds.
+    status "ok". `training_seconds` is the sum of epoch times, corrected for machine differences
+    (noise.py); its range is as measured. `run_seconds` leaves out runs that compiled code;
+    `run_cold_seconds` is of these runs. `speedup` and `break_even_…` compare with the fewest GPUs,
+    if all trainings of both reached the accuracy; `speedup` is a ratio of training seconds.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     whole, cold = trainings["run_seconds"].astype(float), trainings["compiled"].eq(True)

@@ -3,7 +3,6 @@
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from scaling.config.scheme import STAGES
@@ -175,11 +174,8 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     ends = [getattr(groups[ranges], end)().add_suffix(f"_{end}") for end in ("min", "max")]
     stages = pd.concat([means, *ends], axis=1).assign(seeds=groups.size())
     stages[ERROR] = groups[f"mean_{ERROR}"].first()
-    spread = groups["difference_points"].std()
-    # Of a spread of 0, `margin` is NaN.
-    off = margin([spread], [stages["seeds"]])
-    stages["margin_points"] = np.where(spread == 0, 0, off)
-    unclear = stages["difference_points"].abs() < stages["margin_points"]
+    stages["margin_points"] = margin([groups["difference_points"].std()], [stages["seeds"]])
+    unclear = stages["difference_points"].abs() <= stages["margin_points"]
     return stages.assign(unclear=unclear).reset_index()
 
 

@@ -244,7 +244,10 @@ TABLES = {
             lambda study, _: study.remedies,
             across="global_batch",
             heading=whole,
-            note=lambda of: NOTE.format(*map(whole_span, (of["seeds"], of["planned_epochs"]))),
+            note=lambda of: (
+                NOTE.format(*map(whole_span, (of["seeds"], of["planned_epochs"])))
+                * bool(of["seeds"].any())
+            ),
         ),
     ],
     "where": [
