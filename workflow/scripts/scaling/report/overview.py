@@ -29,7 +29,7 @@ CPU = Markup(
     "GPUs) show that every part works. {}Times say nothing about GPUs.</b> To measure: <code>make "
     "study</code> on GPUs. To see such a page now: <code>make replay STUDY=h200x2</code>."
 )
-LEARNED = Markup("Q5 to Q7 and Part B do not depend on speed, so their answers count. ")
+LEARNED = Markup("Q5 to Q7 and Part B are independent of speed. ")
 
 
 class Card(NamedTuple):

@@ -145,7 +145,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 TRAINING = "Training: without data loading, on batches in memory; another measurement than epochs."
-NOTE = "{} seeds, {} epochs. Means include seeds at chance, but none without a finite loss."
+NOTE = "{} seeds, {} epochs. Means leave out seeds without a finite loss."
 TABLES = {
     "gpus": [
         View(
