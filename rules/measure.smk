@@ -37,7 +37,7 @@ rule peaks_measure:
         **TIMED,
     params:
         **JOBS.job("probe", Probe, "peaks"),
-        code=JOBS.timing("scaling.instruments.peaks"),
+        code=JOBS.code_of_timed("scaling.instruments.peaks"),
     shell:
         'python "${{SCALING_STUDY_HOME:-.}}"/workflow/scripts/measure.py {params.job:q} {params.files:q} > {log:q} 2>&1'
 
@@ -52,7 +52,7 @@ use rule peaks_measure as interconnect_sweep with:
         "logs/interconnect_sweep/gpus~{gpus}{repeat}.log",
     params:
         **JOBS.job("sweep", Sweep, "interconnect"),
-        code=JOBS.timing("scaling.instruments.allreduce", *model_code(MODEL)),
+        code=JOBS.code_of_timed("scaling.instruments.allreduce", *model_code(MODEL)),
 
 
 use rule peaks_measure as synchronization_measure with:

@@ -43,7 +43,7 @@ if JOBS.commands:
             recipe="|".join(JOBS.commands),
         params:
             **JOBS.run(CommandOptions),
-            code=JOBS.timing("scaling.launch.own_trainer"),
+            code=JOBS.code_of_timed("scaling.launch.own_trainer"),
             scripts=lambda wildcards: engines.files(
                 config["recipes"][wildcards.recipe]["command"]
             ),

@@ -36,7 +36,9 @@ def main(
     drawn = results / "figures" / study
     for name in figures:
         style.save(getattr(scaling, f"draw_{name}"), found, drawn / f"{name}.svg")
-    of_cells = cells.of_study(found).iloc[: len(found.timing) * measured]
+    of_cells = cells.of_study(found)
+    if not measured:
+        of_cells = of_cells.iloc[:0]
     beside_questions = ("gpus", "where", "cells", "limits")
     cards, logs = overview.cards(found, of_cells), Path(replayed_from or "", "logs")
     topology = results / "tables/topology.txt"

@@ -165,9 +165,9 @@ class Jobs:
         """Return the digest of the code that trains a run: engine, strategy and model."""
         engine = self._config["recipes"][wildcards["recipe"]]["engine"]
         code = measuring_code(engine, self._config["model"]["name"])
-        return self.timing(*code, *STRATEGIES.modules(wildcards["strategy"]))
+        return self.code_of_timed(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
-    def timing(self, *modules: str | Path) -> str:
+    def code_of_timed(self, *modules: str | Path) -> str:
         """Return the digest of a timed job's code, marked if timed jobs run side by side."""
         return measuring(*modules) + " side by side" * self._shares
 

@@ -70,10 +70,12 @@ def missing(study: StudyTables, cells: pd.DataFrame, findings: Findings) -> list
     learns = study.manifest["source"] != "synthetic"
     notes = study.speedup["note"].fillna("")
     notes = notes[notes.str.startswith("no ratio") & (notes != NO_TIME)]
-    why = dict(zip(["Q2"], notes, strict=False))
+    needs = {one.name: one.needs for one in QUESTIONS}
+    if len(notes):
+        needs["Q2"] = notes.iloc[0]
     techniques = [("Q4: what helps", "part accuracy")] * ("Q4" in findings.answers)
     return [
-        (f"{one.name}: {one.title}", why.get(one.name, one.needs))
+        (f"{one.name}: {one.title}", needs[one.name])
         for one in QUESTIONS
         if one.name not in findings.answers and (one.name != "Q4" or learns)
     ] + techniques * study.remedies.empty
