@@ -16,8 +16,11 @@ from scaling.tables import schema
 from scaling.tables.noise import most_nodes
 from scaling.tables.schema import StudyTables
 
-TECHNIQUES = ["scaling.large_batches.experiment"]
-"""Module that trains techniques for large batches. They have no engine."""
+EXPERIMENTS = {
+    "techniques": "scaling.large_batches.experiment",
+    "int8": "scaling.quantization.variant",
+}
+"""Modules that measure without an engine of the registry, by the name given to their rows."""
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
 
 
@@ -84,23 +87,30 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, cells: pd.DataFrame) -> str:
-    """Return one line: configurations by status and seeds, or techniques; date and commits."""
-    runs, techniques = recorded(study), study.convergence
+    """Return one line: what was run, date, commits, and whether the code changed since."""
+    runs = recorded(study)
     if len(runs):
         many = fmt.plural(len(cells), "configuration")
         parts = [f"{many}: {by_status(cells)}", fmt.plural(runs["seed"].nunique(), "seed")]
-    elif len(techniques):
-        runs = techniques.assign(engine="", model="")
-        reached = _trainings(study.trained_to_accuracy)
-        parts = [f"{fmt.plural(runs['remedy'].nunique(), 'technique')} for large batches"]
-        parts += [reached] * bool(reached)
     else:
-        return _trainings(study.trained_to_accuracy) or "no timed runs"
+        runs, parts = _untimed(study), [_trainings(study.trained_to_accuracy)]
+        if techniques := study.convergence["remedy"].nunique():
+            parts.insert(0, f"{fmt.plural(techniques, 'technique')} for large batches")
+        if networks := study.quantization["seed"].nunique():
+            parts.append(f"{fmt.plural(networks, 'network')} quantized")
     commits = list(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
     named = f"commit {', '.join(commits)}" if len(commits) < 4 else f"{len(commits)} commits"
-    days = sorted(one[:10] for one in _values(runs, "started")) or [""]
-    parts += [f"measured {'–'.join(sorted({days[0], days[-1]}))}"]
-    return ", ".join([*parts, *(f"{named} ({text})" for text in age(runs))])
+    if days := sorted(one[:10] for one in _values(runs, "started")):
+        parts.append(f"measured {'–'.join(sorted({days[0], days[-1]}))}")
+    parts += [f"{named} ({text})" for text in age(runs)]
+    return ", ".join(filter(None, parts)) or "no timed runs"
+
+
+def _untimed(study: StudyTables) -> pd.DataFrame:
+    """Return what was trained besides timed runs, with the names in `EXPERIMENTS` as engines."""
+    techniques = study.convergence.assign(engine="techniques", model="")
+    networks = study.quantization.assign(engine="int8", model="", status="ok")
+    return pd.concat([techniques, study.trained_to_accuracy.assign(status="ok"), networks])
 
 
 def _trainings(table: pd.DataFrame) -> str:
@@ -128,8 +138,8 @@ def age(runs: pd.DataFrame) -> list[str]:
         if not packages:
             return ["older measuring code"]
         try:
-            code = measuring_code(engine, model.partition(",")[0]) if engine else TECHNIQUES
-            now = code_digest.packages(*code)
+            own, name = EXPERIMENTS.get(engine), model.partition(",")[0]
+            now = code_digest.packages(*([own] if own else measuring_code(engine, name)))
         except (OSError, ImportError, UserError):
             return ["its model or engine is not here to compare its code"]
         before = dict(one.split(" ") for one in packages.split("; "))
@@ -148,7 +158,7 @@ def facts(study: StudyTables) -> dict[str, str]:
             f"{of['test_images']:,} test images, {len(of['classes'])} classes"
         )
     if runs.empty:
-        others = pd.concat([study.quantization, study.convergence])
+        others = _untimed(study)
         found |= {"GPU": "; ".join(_values(others, "device_names"))} | run_facts(others)
         return {name: value for name, value in found.items() if value}
     of_runs = run_facts(runs)
