@@ -17,8 +17,8 @@ from scaling.tables.noise import most_nodes
 from scaling.tables.schema import StudyTables
 
 EXPERIMENTS = {
-    "techniques": "scaling.large_batches.experiment",
-    "int8": "scaling.quantization.variant",
+    "techniques": ["scaling.large_batches.experiment"],
+    "int8": ["scaling.quantization.training", "scaling.quantization.variant"],
 }
 """Modules that measure without an engine of the registry, by the name given to their rows."""
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
@@ -139,7 +139,7 @@ def age(runs: pd.DataFrame) -> list[str]:
             return ["older measuring code"]
         try:
             own, name = EXPERIMENTS.get(engine), model.partition(",")[0]
-            now = code_digest.packages(*([own] if own else measuring_code(engine, name)))
+            now = code_digest.packages(*(own or measuring_code(engine, name)))
         except (OSError, ImportError, UserError):
             return ["its model or engine is not here to compare its code"]
         before = dict(one.split(" ") for one in packages.split("; "))
