@@ -155,7 +155,8 @@ def test_steps_of_an_epoch_are_added_up_by_slowest_rank():
     ("lines", "said"),
     [
         ([{"epoch": 2}, {"epoch": 1}], "it comes after 2"),
-        ([{"epoch": 1}, {"epoch": 2}, {"epoch": 1}], "each process has printed that before"),
+        ([{"epoch": 1}] * 3, "each process has printed that before: print one line an epoch"),
+        ([{"epoch": 1, "seconds": 1}, {"epoch": 1}], "each process has printed that before"),
         ([{"epoch": 1, "seconds": 1e-9}], "seconds is 1e-09: it should be greater than or equal"),
         ([{"epoch": 1, "test_accuracy": 87}], "is 87: it should be less than or equal"),
         (["{'epoch': 0}"], "it is not JSON: print"),
@@ -163,7 +164,7 @@ def test_steps_of_an_epoch_are_added_up_by_slowest_rank():
 )
 def test_impossible_line_is_refused_and_quoted(lines, said):
     with pytest.raises(UserError, match=said):
-        epochs_of(*lines)
+        epochs_of(*lines, ranks=2)
 
 
 STEPS = """
@@ -201,8 +202,7 @@ def test_client_tells_steps_and_waits_of_each_rank(tmp_path):
 def test_steps_of_the_warmup_do_not_count():
     steps = (9.0, 9.0, 0.5, 0.7, 0.5)
     lines = [printed_epochs(n, rank=0, step_seconds=one) for n, one in enumerate(steps)]
-    record = of("\n".join(lines), warmup_epochs=2)
-    assert record["training"]["step_seconds"] == [0.5]
+    assert of("\n".join(lines), warmup_epochs=2)["training"]["step_seconds"] == [0.5]
 
 
 def test_threads_of_a_command_are_those_of_the_study(monkeypatch, capsys):
@@ -212,16 +212,13 @@ def test_threads_of_a_command_are_those_of_the_study(monkeypatch, capsys):
 
 
 def test_objects_are_found_behind_bars_and_prefixes(tmp_path):
-    bar = "\\r 25%|##| 1/4 [00:00]"
-    source = (
-        "print('INFO the \"epoch\": of nothing')\n"
-        "for n in range(4):\n"
-        '    line = \'{"epoch": %d, "seconds": 0.001}\' % n\n'
-        f"    print('{bar}' + 'INFO:root:' + line, flush=True)"
+    line = '\\r 25%%|##| 1/4 [00:00]INFO:root:{"epoch": %d, "seconds": 0.001}'
+    record = of(
+        "print('INFO the \"epoch\": of nothing'); print({'loss': 1.5, 'epoch': 0.5})\n"
+        f"for n in range(4): print('{line}' % n, flush=True)"
     )
-    record = of(source)
     assert [row["seconds"] for row in record["epochs"]] == [0.001] * 4
-    assert record["message"].startswith("1 lines with an epoch were not read")
+    assert record["message"].startswith("2 lines with an epoch were not read")
 
 
 def test_folder_of_a_run_is_empty_and_named(tmp_path):

@@ -30,6 +30,8 @@ FASTEST = 1e-4
 """Minimum seconds of an epoch or step. Lines in faster succession were buffered."""
 LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
+WHOLE = re.compile(LIKELY.pattern + r"\s*\d+\s*[,}]")
+"""Matches a report whose epoch is a whole number. Hugging Face's Trainer logs fractions."""
 DECODER = json.JSONDecoder()
 Time = Annotated[FiniteFloat, Gt(0)]
 
@@ -92,7 +94,7 @@ class Output:
             elif "epoch" in own:
                 self.lines.append((now, json.dumps(own)))
         if not any("epoch" in own for own in found) and LIKELY.search(text):
-            if text.startswith("{"):  # It is refused.
+            if text.startswith("{") and WHOLE.search(text):  # It is refused.
                 self.lines.append((now, text))
             self.unread.append(text[:LONGEST_SHOWN])
 
@@ -119,14 +121,17 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
     since the previous epoch or step ended. Raise UserError for an invalid line.
     """
     rows, times, last = list[dict[str, Any]](), Counter[tuple[int, int]](), (0, -1)
+    timed: dict[tuple[int, int], bool] = {}
     for now, line in timed_lines:
         try:
             printed = Printed.model_validate_json(line)
             place = (printed.epoch, printed.step)
             if place not in times and place < last:
                 raise ValueError(f"it comes after {last[0]}: print epochs in their order")
-            if times[place] == ranks:
-                raise ValueError("each process has printed that before: number epochs on")
+            has_seconds = printed.seconds is not None
+            unlike = printed.rank is None and timed.setdefault(place, has_seconds) != has_seconds
+            if times[place] == ranks or unlike:
+                raise ValueError("each process has printed that before: print one line an epoch")
         except ValidationError as invalid:
             first = invalid.errors()[0]
             no_json = first["type"] == "json_invalid"
