@@ -169,7 +169,7 @@ def test_int8_figures_in_the_docs_are_those_of_the_records():
     assert f"All {sum(one['logits'] for one in compared):,} logits" in words
     found = {row.stage: row for row in costs(table).itertuples()}
     lines = dict(VARIANTS.findall(words))
-    assert {"weights", INT8, "per-channel", "w4a4-max_abs"} <= lines.keys()
+    assert {"weights", INT8, "per-channel", "w4a4"} <= lines.keys()
     for name, shown in lines.items():
         row = found[name]
         shares = f"{row.agreement_percent:.1f} | {row.compression:.2f}×"
