@@ -152,7 +152,6 @@ DURING = "During handling of the above exception, another exception occurred:"
         (["terminate called", "  what():  CUDA error: out of memory".strip()], "oom", "what()"),
         (["RuntimeError: the real reason", "=" * 60], None, "RuntimeError: the real reason"),
         (["cannot find data", *TORCHRUN], None, "cannot find data"),
-        (["ERROR root: giving up", "INFO root: bye"], None, "giving up"),
         (["torch.distributed.DistNetworkError: port 29517 in use"], None, "port 29517"),
         ([], None, "nothing was printed"),
         (["at work", '{"epoch": 0}'], None, "perhaps it was killed"),

@@ -52,9 +52,15 @@ def test_samples_of_an_epoch_are_those_of_all_ranks(rows, requested, samples, me
 
 
 def test_steps_that_contradict_printed_samples_are_named():
-    recipes = {"mine": RECIPES["mine"] | {"unit": "samples"}}
-    said = [settled([(2, 0.3, 2048)], recipes, iterations)[1] for iterations in (32, 33, 64)]
-    assert said[:2] == [[], []] and said[2][0].startswith("64 steps of 64 samples are not the 2,04")
+    recipes = {"mine": {"unit": "samples", "samples": None}}
+    for iterations, seconds, warned in ((33, [1], 0), (16, [1], 0), (64, [], 0), (64, [1], 1)):
+        found = settled([(2, 0.3, 2048)], recipes, iterations, step_seconds=seconds)[1]
+        assert (
+            sum("of 64 samples are more than the 2,048 printed" in one for one in found) == warned
+        )
+    of_rank = {"mine": {"unit": "samples", "samples": "rank"}}
+    assert not settled([(2, 0.3, 2048)], of_rank, 64, step_seconds=[1])[1]
+    assert not settled([(2, 0.3, 2048)], RECIPES, 64, step_seconds=[1])[1]
 
 
 def test_whole_run_shorter_than_imports_is_doubtful():

@@ -67,6 +67,7 @@ def test_status_of_a_study_without_grid_has_no_table(monkeypatch, tmp_path):
 
 def test_outcome_of_a_run_has_seconds_and_status():
     record = RUN.read(next(STORED.parent.glob("h200-gpt2/runs/*/*/*/*/*/run.json")))
+    assert progress.outcome(record).endswith(" s an epoch")
     record["training"]["epoch_lines"], record["status"] = 0, "diverged"
     assert progress.outcome(record).endswith(" s in all, as no epoch was printed, diverged")
 

@@ -32,7 +32,6 @@ LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|Called
 """Matches messages of launchers, such as torchrun, about a process that failed."""
 AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
 """Matches errors that a process raises because another process has failed."""
-LOGGED_ERROR = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 GAVE_UP_WAITING = re.compile("timed? ?out", re.IGNORECASE)
 FATAL = "Fatal Python error"
 
@@ -74,9 +73,8 @@ def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
 def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
     """Return the status of a failed command (None unless out of memory) and its error message.
 
-    Both come from the last exception in `lines`, the output, or else from its last line that logs
-    an error, or its last line. Exceptions of launchers are skipped, and so are exceptions caused by
-    the end of another process. The status is None if the command
+    Both come from the last exception in `lines`, the output. Exceptions of launchers are skipped,
+    and so are exceptions caused by the end of another process. The status is None if the command
     went on to print an epoch. An epoch in the last line is no error message.
     """
     own = [line for line in lines if not LAUNCHERS.search(line)]
@@ -88,7 +86,6 @@ def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
         return None if went_on else status_of(sentence), sentence[:300]
     launched = next((at for at, line in enumerate(lines) if LAUNCHERS.search(line)), None)
     words = [line for line in list(lines)[:launched] if re.search(r"\w", line)]
-    words = [line for line in words if LOGGED_ERROR.search(line)] or words
     if words and '"epoch"' in words[-1]:
         words = ["no error was printed: perhaps it was killed, out of memory"]
     return None, (words or ["nothing was printed"])[-1][:300]

@@ -60,8 +60,8 @@ def machine(runs: pd.DataFrame) -> str:
 
 
 def _devices(runs: pd.DataFrame) -> str:
-    names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
-    return "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
+    names = sorted(_parts(runs, "device_names"))
+    return "CPU processes" if schema.on_cpu(runs) else " or ".join(names)
 
 
 def _nodes(runs: pd.DataFrame) -> str:
@@ -98,9 +98,9 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
             parts.insert(0, f"{fmt.plural(techniques, 'technique')} for large batches")
         if networks := study.quantization["seed"].nunique():
             parts.append(f"{fmt.plural(networks, 'network')} quantized")
-    commits = list(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
+    commits = list(dict.fromkeys(one[:7] for one in _parts(runs, "commit")))
     named = f"commit {', '.join(commits)}" if len(commits) < 4 else f"{len(commits)} commits"
-    if days := sorted(one[:10] for one in _values(runs, "started")):
+    if days := sorted(one[:10] for one in _parts(runs, "started")):
         parts.append(f"measured {'–'.join(sorted({days[0], days[-1]}))}")
     parts += [f"{named} ({text})" for text in age(runs)]
     return ", ".join(filter(None, parts)) or "no timed runs"
@@ -142,8 +142,8 @@ def age(runs: pd.DataFrame) -> list[str]:
             now = code_digest.packages(*(own or measuring_code(engine, name)))
         except (OSError, ImportError, UserError):
             return ["its model or engine is not here to compare its code"]
-        before = dict(one.split(" ") for one in packages.split("; "))
-        changed |= {name for name, _ in now.items() ^ before.items()}
+        before = {tuple(one.split(" ")) for one in packages.split("; ")}
+        changed |= {name for name, _ in now.items() ^ before}
     if changed:
         return [f"this version measures by other code ({', '.join(sorted(changed))})"]
     return ["this version’s measuring code"]
@@ -180,7 +180,7 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
     found["Model"] = found["Model"].partition("; ")[0]
     software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
     found["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)
-    commits = [one[:12] + "+changes" * ("+changes" in one) for one in _values(runs, "commit")]
+    commits = [one[:12] + "+changes" * ("+changes" in one) for one in _parts(runs, "commit")]
     found["Commit"] = ", ".join(dict.fromkeys(commits))
     return {name: value for name, value in found.items() if value}
 
@@ -188,6 +188,12 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
 def recorded(study: StudyTables) -> pd.DataFrame:
     """Return the rows of provenance.csv whose runs have a record."""
     return study.provenance[study.provenance["status"] != "missing"]
+
+
+def _parts(runs: pd.DataFrame, column: str) -> list[str]:
+    """Return the different parts of a column's values, which are joined by "; "."""
+    parts = (part for value in _values(runs, column) for part in value.split("; "))
+    return list(dict.fromkeys(parts))
 
 
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:

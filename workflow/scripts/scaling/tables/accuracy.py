@@ -123,7 +123,7 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     (noise.py); its range is as measured. `run_seconds` leaves out runs that compiled code;
     `run_cold_seconds` is of these runs. `speedup` and `break_even_…` compare with the fewest GPUs,
     if all trainings of both reached the accuracy; `speedup` is a ratio of training seconds.
-    Columns of machine and code are those of the first training.
+    Columns of machine and code have the values of all trainings.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     whole, cold = trainings["run_seconds"].astype(float), trainings["compiled"].eq(True)
@@ -138,6 +138,8 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     spans = [groups[SPREAD].agg(how).add_suffix(end) for end, how in ends.items()]
     counts = groups.agg(seeds=("seed", "size"), reached=("reached", "sum"))
     shared = trainings.drop(columns=[*SPREAD, "reached"]).groupby("gpus").first()
+    origins = [*trainings.columns.intersection(schema.ORIGIN)]
+    shared[origins] = groups[origins].agg(_joined)
     table = shared.join([counts, *spans]).reset_index()
     all_reached = table["reached"] == table["seeds"]
     compared = all_reached & all_reached.iloc[0]
@@ -148,6 +150,11 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     of_gpus = [own for _, own in groups]
     lengths = pd.DataFrame([break_even(of_gpus[0], own) for own in of_gpus])
     return schema.frame("trained_to_accuracy", table.join(lengths[compared]))
+
+
+def _joined(texts: pd.Series) -> str:
+    """Return the different parts of `texts`, which are joined by "; "."""
+    return "; ".join(dict.fromkeys("; ".join(texts.dropna()).split("; ")))
 
 
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:

@@ -61,7 +61,8 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     note = note.mask(judged & ratios["ratio"].notna() & (work != 1), OF_THROUGHPUT)
     note = note.mask(judged & ratios["ratio"].notna() & table["whole"].eq(True), OF_WHOLE)
     unfinite = table["status"].eq("diverged") | base["single_status"].eq("diverged")
-    note = note.mask(judged & ratios["ratio"].notna() & unfinite, DIVERGED)
+    both = (note + "; " + DIVERGED).str.removeprefix("; ")
+    note = note.mask(judged & ratios["ratio"].notna() & unfinite, both)
     note = note.mask(mixed, MIXED)
     without = UNLIKE + " " + lacking + ", which this cell cannot have"
     table[schema.interval("efficiency")] = table[schema.interval("speedup")].div(gpus, axis=0)

@@ -16,8 +16,9 @@ from scaling.core.records.kind import DATASET
 _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
-_ORIGIN = """device_names:text cpu:text torch:text cuda:text driver:text commit:text started:text
-            code_packages:text"""
+ORIGIN = ["device_names", "cpu", "torch", "cuda", "driver", "commit", "started", "code_packages"]
+"""Columns on the machine and code of a training. Their values are joined by "; "."""
+_ORIGIN = " ".join(f"{name}:text" for name in ORIGIN)
 
 COLUMNS: dict[str, dict[str, str]] = {
     "runs": {

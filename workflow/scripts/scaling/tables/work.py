@@ -60,10 +60,13 @@ def settle(
                 messages.insert(0, WHOLE + short * bool(row["epoch_seconds"] < IMPORTS_SECONDS))
             batch, samples = row["gpus"] * row["batch_size"], table.loc[place, "samples"]
             trained = row["iterations"] * batch
-            if row["unit"] == "samples" and abs(trained - samples) > max(batch, ALIKE * samples):
+            counted = any(one["training"].get("step_seconds") for one in records)
+            allowed = samples + max(batch, ALIKE * samples)
+            if counted and row["unit"] == "samples" and trained > allowed:
                 messages.append(
-                    f"{row['iterations']:,.0f} steps of {batch:,} samples are not the "
-                    f"{samples:,.0f} printed: does each GPU train on {{batch_size}} samples a step?"
+                    f"{row['iterations']:,.0f} steps of {batch:,} samples are more than the "
+                    f"{samples:,.0f} printed: does each GPU train on {{batch_size}} samples, and "
+                    "are the printed samples those of all ranks (key samples)?"
                 )
             if row["gpus"] > 1 and scope != "rank":
                 messages += _asks(row, base.loc[place], of_rank, scope)

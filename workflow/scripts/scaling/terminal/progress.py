@@ -57,7 +57,7 @@ class Progress:
         self._jobs: dict[int, Any] = {}
         self._places: dict[int, Path] = {}
         """Maps the id of a job to the path of its record, relative to the folder of records."""
-        self._done, self._failed, self._start = 0, set[int | None](), time.time()
+        self._done, self._start = 0, time.time()
         self._waits_for = waits_for
         self._here = self._on_cpu = False
         """Whether jobs start on this machine, and whether they are timed on its CPU."""
@@ -73,9 +73,7 @@ class Progress:
             elif event in ("JOB_ERROR", "JOB_FINISHED"):
                 for log in self._jobs[number].log if number in self._jobs else ():
                     files.bound_log(Path(log))
-                failed = event == "JOB_ERROR"
-                (self._failed.add if failed else self._failed.discard)(number)
-                if number in self._places and not failed:
+                if event == "JOB_FINISHED" and number in self._places:
                     self._finished(number)
             elif event == "JOB_INFO" and number in self._places and self._here:
                 job = self._jobs[number]
@@ -136,7 +134,7 @@ class Progress:
     def _finished(self, number: int) -> None:
         """Print one line about a finished measurement, and the estimated remaining time."""
         self._done += 1
-        due = len(self._places.keys() - self._failed) - self._done
+        due = len(self._places) - self._done
         if due and not self._on_cpu:
             self.render_partial()
         left = ""
