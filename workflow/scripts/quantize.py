@@ -3,7 +3,7 @@
 import torch
 
 from scaling.config.scheme import Scheme
-from scaling.core import command_line, environment
+from scaling.core import code_digest, command_line, environment
 from scaling.core.errors import UserError
 from scaling.core.records.kind import VARIANT, VARIANT_PATTERN
 from scaling.data.batches import read_images
@@ -11,6 +11,8 @@ from scaling.launch import lease
 from scaling.models.tutorial_cnn import load_weights, save_weights
 from scaling.quantization.training import TutorialTraining
 from scaling.quantization.variant import VariantEvaluation, measure
+
+CODE = TutorialTraining.__module__, VariantEvaluation.__module__
 
 
 def evaluate(evaluation: VariantEvaluation) -> None:
@@ -20,7 +22,7 @@ def evaluate(evaluation: VariantEvaluation) -> None:
     variants = evaluation.variants.items()
     schemes = {name: Scheme.of(options, f"variant {name}") for name, options in variants}
     with lease.device(evaluation.device) as device:
-        host_info = environment.describe_process(device)
+        host_info = environment.describe_process(device) | code_digest.described(*CODE)
         training, test, identity = read_images(evaluation.dataset, evaluation.manifest, device)
         chosen = training.sample(evaluation.calibration_images, evaluation.seed)
         network = load_weights(evaluation.weights).to(device)

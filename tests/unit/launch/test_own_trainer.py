@@ -56,7 +56,7 @@ def test_epochs_are_recorded(tmp_path):
 
 
 def test_command_has_the_values_of_its_cell(capsys):
-    record = of("import sys; print('given', *sys.argv[1:])", nodes=2)
+    record = of("import sys; print('given', *sys.argv[1:]); print({'epoch': 0.5})", nodes=2)
     assert "given 2 16" in capsys.readouterr().out
     assert record["memory"]["peak_bytes"] == record["device_time"] == []
     assert "the whole run counts as one" in record["message"]
@@ -90,6 +90,7 @@ def test_no_memory_no_time_and_no_finite_loss_are_results(source, status, messag
     ("source", "said"),
     [
         ("import sys; print('no such file'); sys.exit(3)", "exit status 3: 'no such file'"),
+        ("print({'epoch': 0})", "it is not JSON: print"),
         (printed_epochs(0, 1), "printed 2 epochs, of which the first 1 warm up"),
         (printed_epochs(3, 4, 5, 6), r"printed epoch 3 first, not 0 or 1.*\{folder\}"),
         (printed_epochs(*range(4), seconds=9), "an epoch's own"),
@@ -155,7 +156,9 @@ def test_steps_of_an_epoch_are_added_up_by_slowest_rank():
     ("lines", "said"),
     [
         ([{"epoch": 2}, {"epoch": 1}], "it comes after 2"),
-        ([{"epoch": 1}, {"epoch": 2}, {"epoch": 1}], "each process has printed that before"),
+        ([{"epoch": 1}] * 3, "each process has printed that before: print one line an epoch"),
+        ([{"epoch": 1, "seconds": 1}, {"epoch": 1}], "not all lines of that epoch have seconds"),
+        ([{"epoch": 1}, {"epoch": 1, "seconds": 1}], "not all lines of that epoch have seconds"),
         ([{"epoch": 1, "seconds": 1e-9}], "seconds is 1e-09: it should be greater than or equal"),
         ([{"epoch": 1, "test_accuracy": 87}], "is 87: it should be less than or equal"),
         (["{'epoch': 0}"], "it is not JSON: print"),
@@ -163,7 +166,7 @@ def test_steps_of_an_epoch_are_added_up_by_slowest_rank():
 )
 def test_impossible_line_is_refused_and_quoted(lines, said):
     with pytest.raises(UserError, match=said):
-        epochs_of(*lines)
+        epochs_of(*lines, ranks=2)
 
 
 STEPS = """
@@ -201,8 +204,7 @@ def test_client_tells_steps_and_waits_of_each_rank(tmp_path):
 def test_steps_of_the_warmup_do_not_count():
     steps = (9.0, 9.0, 0.5, 0.7, 0.5)
     lines = [printed_epochs(n, rank=0, step_seconds=one) for n, one in enumerate(steps)]
-    record = of("\n".join(lines), warmup_epochs=2)
-    assert record["training"]["step_seconds"] == [0.5]
+    assert of("\n".join(lines), warmup_epochs=2)["training"]["step_seconds"] == [0.5]
 
 
 def test_threads_of_a_command_are_those_of_the_study(monkeypatch, capsys):
@@ -212,16 +214,13 @@ def test_threads_of_a_command_are_those_of_the_study(monkeypatch, capsys):
 
 
 def test_objects_are_found_behind_bars_and_prefixes(tmp_path):
-    bar = "\\r 25%|##| 1/4 [00:00]"
-    source = (
-        "print('INFO the \"epoch\": of nothing')\n"
-        "for n in range(4):\n"
-        '    line = \'{"epoch": %d, "seconds": 0.001}\' % n\n'
-        f"    print('{bar}' + 'INFO:root:' + line, flush=True)"
+    line = '\\r 25%%|##| 1/4 [00:00]INFO:root:{"epoch": %d, "seconds": 0.001}'
+    record = of(
+        "print('INFO the \"epoch\": of nothing'); print({'loss': 1.5, 'epoch': 0})\n"
+        f"for n in range(4): print('{line}' % n, flush=True)"
     )
-    record = of(source)
     assert [row["seconds"] for row in record["epochs"]] == [0.001] * 4
-    assert record["message"].startswith("1 lines with an epoch were not read")
+    assert record["message"].startswith("2 lines with an epoch were not read")
 
 
 def test_folder_of_a_run_is_empty_and_named(tmp_path):

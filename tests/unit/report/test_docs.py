@@ -7,7 +7,6 @@ from functools import cache
 
 import matplotlib.pyplot as plt
 import nbformat
-import pandas as pd
 import pytest
 import yaml
 
@@ -157,19 +156,15 @@ def test_prose_on_two_h200_has_the_records_figures():
 
 VARIANTS = re.compile(r"^\| .* \| `([\w+-]+)` \| (.*) \|$", re.MULTILINE)
 INT8 = "weights+activations+bias"
-WORST = {"clipped_share_calibration": "max", "sqnr_after_relu_db": "min"}
 
 
 def test_int8_figures_in_the_docs_are_those_of_the_records():
     folder = ROOT / "studies/quantization-cifar10"
     documents = [VARIANT.read(path) for path in folder.glob("quantization/*/*/*.json")]
     table, words = ranks_int8.quantization(documents), section("quantization-cifar10")
-    compared = [one["exactness"] for one in documents if one["exactness"]]
-    assert not any(one["differing"] for one in compared)
-    assert f"All {sum(one['logits'] for one in compared):,} logits" in words
     found = {row.stage: row for row in costs(table).itertuples()}
     lines = dict(VARIANTS.findall(words))
-    assert {"weights", INT8, "per-channel", "w4a4-max_abs"} <= lines.keys()
+    assert {"weights", INT8, "per-channel", "w4a4"} <= lines.keys()
     for name, shown in lines.items():
         row = found[name]
         shares = f"{row.agreement_percent:.1f} | {row.compression:.2f}×"
@@ -178,11 +173,8 @@ def test_int8_figures_in_the_docs_are_those_of_the_records():
         told = readme.read_text(encoding="utf-8")
         assert difference(found[INT8]) in told and reach(found[INT8]) in told
     for level, stage in ((127, INT8), (255, "mistake-255_for_127")):
-        same = [one for one in documents if one["variant"] == stage]
-        worst = pd.DataFrame(pd.DataFrame(one["layers"]).agg(WORST) for one in same).mean()
-        share = f"{100 * worst['clipped_share_calibration']:.3g} %"
-        mean = found[stage].accuracy_percent
-        assert f"| {level} | {mean:.2f} | {share} | {worst['sqnr_after_relu_db']:.1f} |" in words
+        layers = [own for one in documents if one["variant"] == stage for own in one["layers"]]
+        assert {round(own["top_step"]) for own in layers} == {level}
     reached = table.pivot_table("accuracy_percent", "seed", "stage")
     gaps = (reached["mistake-255_for_127"] - reached[INT8]).dropna()
     off = margin([gaps.std()], [len(gaps)])

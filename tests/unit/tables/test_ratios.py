@@ -71,16 +71,17 @@ def test_speedup_compares_one_batch_or_one_global_batch():
         ([1, 2], {"runs": 1, "whole": [True, False]}, {}, ratios.MIXED),
         ([1, 2], {"runs": 1, "whole": [False, True]}, {}, ratios.MIXED),
         ([1, 2], {"runs": 1, "whole": True}, {}, ratios.OF_WHOLE),
+        ([1, 2], {"runs": 1, "status": ["diverged", "ok"]}, {}, ratios.DIVERGED),
+        ([1, 2], {"runs": 1, "status": ["ok", "diverged"]}, {}, ratios.DIVERGED),
     ],
 )
 def test_speedup_without_a_baseline_or_of_whole_runs_has_a_note(gpus, timed, ran, note):
-    times = timing_table(*(timing_row(n, 128, 10.0 / n, spread=0.1) for n in gpus))
-    times = times.assign(**timed)
+    times = timing_table(*(timing_row(n, 128, 10 / n, spread=0.1) for n in gpus)).assign(**timed)
     made = {"timing": times, "provenance": runs_of(times).assign(**ran)}
     found = derived(**made).speedup
     row = found[found["gpus"] == 2].iloc[0]
     assert row.note == note
-    if note == ratios.OF_WHOLE:
+    if note in (ratios.OF_WHOLE, ratios.DIVERGED):
         assert row.speedup == pytest.approx(2)
     else:
         assert math.isnan(row.speedup) and row.verdict == row.scope == ""

@@ -12,7 +12,7 @@ from scaling.tables import work
 RECIPES = {"mine": {"unit": "tokens", "samples": None}}
 
 
-def settled(rows, recipes=RECIPES, **training):
+def settled(rows, recipes=RECIPES, iterations=0, **training):
     """Return the timing and the findings for rows (GPUs, seconds, samples). Each row is one run."""
     rows = [(*row, 32)[:4] for row in rows]
     cells = [Cell("mine", "ddp", gpus, size, 0) for gpus, _, _, size in rows]
@@ -22,7 +22,7 @@ def settled(rows, recipes=RECIPES, **training):
         for number, cell in enumerate(cells)
     ]
     timed = [
-        timing_row(gpus, size, seconds, recipe="mine", samples=samples, iterations=0)
+        timing_row(gpus, size, seconds, recipe="mine", samples=samples, iterations=iterations)
         for gpus, seconds, samples, size in rows
     ]
     runs = list(zip(cells, records, strict=True))
@@ -49,6 +49,18 @@ def test_samples_of_an_epoch_are_those_of_all_ranks(rows, requested, samples, me
     table, messages = settled(rows, {"mine": RECIPES["mine"] | {"samples": requested}})
     assert table["samples"].tolist() == samples and set(table["unit"]) == {"tokens"}
     assert len(messages) == bool(message) and (not message or message in messages[0])
+
+
+def test_steps_that_contradict_printed_samples_are_named():
+    recipes = {"mine": {"unit": "samples", "samples": None}}
+    for iterations, seconds, warned in ((33, [1], 0), (16, [1], 0), (64, [], 0), (64, [1], 1)):
+        found = settled([(2, 0.3, 2048)], recipes, iterations, step_seconds=seconds)[1]
+        assert (
+            sum("of 64 samples are more than the 2,048 printed" in one for one in found) == warned
+        )
+    of_rank = {"mine": {"unit": "samples", "samples": "rank"}}
+    assert not settled([(2, 0.3, 2048)], of_rank, 64, step_seconds=[1])[1]
+    assert not settled([(2, 0.3, 2048)], RECIPES, 64, step_seconds=[1])[1]
 
 
 def test_whole_run_shorter_than_imports_is_doubtful():

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from scaling.core import files
+from scaling.core.records.run import RUN
 from scaling.terminal import progress
 
 STORED = Path(__file__).parents[3] / "studies/h200x2"
@@ -64,6 +65,13 @@ def test_status_of_a_study_without_grid_has_no_table(monkeypatch, tmp_path):
     assert first.endswith(", running, 0 of 1") and last == "Other measurements: 0 of 1 done"
 
 
+def test_outcome_of_a_run_has_seconds_and_status():
+    record = RUN.read(next(STORED.parent.glob("h200-gpt2/runs/*/*/*/*/*/run.json")))
+    assert progress.outcome(record).endswith(" s an epoch")
+    record["training"]["epoch_lines"], record["status"] = 0, "diverged"
+    assert progress.outcome(record).endswith(" s in all, as no epoch was printed, diverged")
+
+
 def test_each_due_measurement_takes_as_long_as_the_others(monkeypatch):
     monkeypatch.setattr(progress.time, "time", lambda: 160.0)
     assert progress.time_left(100.0, done=3, due=2) == timedelta(seconds=40)
@@ -76,13 +84,10 @@ def begin(monkeypatch, command, source="own", *, local=True, methods=()):
     """Begin a study of one due run with a recipe `command`."""
     monkeypatch.setattr(progress.say.__self__, "filters", [])
     job = SimpleNamespace(output=[str(RECORD)], resources={}, log=[])
-    workflow = SimpleNamespace(
-        dag=SimpleNamespace(jobid=id, needrun_jobs=lambda: [job]),
-        global_resources={},
-        dryrun=False,
-        local_exec=local,
-        deployment_settings=SimpleNamespace(deployment_method={*methods}),
-    )
+    dag = SimpleNamespace(jobid=id, needrun_jobs=lambda: [job])
+    deployed = SimpleNamespace(deployment_method={*methods})
+    options = {"global_resources": {}, "dryrun": False, "local_exec": local}
+    workflow = SimpleNamespace(dag=dag, deployment_settings=deployed, **options)
     config = {"recipes": {"mine": {"command": command}}, "device": "cpu"}
     config |= {"dataset": {"source": source}, "machine": {"check": "off"}}
     places = "results", "results", f"{source}/images.npz"

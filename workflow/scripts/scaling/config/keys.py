@@ -37,7 +37,7 @@ class Grid(types.Section):
     strong_scaling: bool = True
     """`true` adds a configuration on the most GPUs, to compare it with 1 GPU at equal global batch.
     Example: 2 GPUs with 64 samples each, against 1 GPU with 128. The global batch is the element of
-    `batch_sizes` nearest to 128. If the grid already allows the comparison, nothing is added."""
+    `batch_sizes` nearest to 128 that they divide. If the grid already has it, nothing is added."""
 
 
 def _off(value: Any) -> Any:
@@ -141,7 +141,7 @@ class Quantization(options.NetworkTraining):
 
 class Configuration(types.Section):
     study: Annotated[str, StringConstraints(pattern=NAME, max_length=100)]
-    """Name of the study. Tables are written to `results/tables/{study}`, figures to
+    """Name of the study. Tables of runs are written to `results/tables/{study}`, figures to
     `results/figures/{study}`."""
     device: Literal["auto", "cpu", "cuda"]
     """`cpu`, `cuda`, or `auto`: cuda if a GPU is visible. On `cpu` a "GPU" is one process."""

@@ -30,6 +30,8 @@ FASTEST = 1e-4
 """Minimum seconds of an epoch or step. Lines in faster succession were buffered."""
 LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
+FRACTION = re.compile(LIKELY.pattern + r"\s*\d+\.\d")
+"""Matches what Hugging Face's Trainer logs."""
 DECODER = json.JSONDecoder()
 Time = Annotated[FiniteFloat, Gt(0)]
 
@@ -53,8 +55,7 @@ class Output:
     """Collects the output of a command. Times are seconds since this object was created."""
 
     def __init__(self) -> None:
-        self.lines: list[tuple[float, str]] = []
-        """Time and JSON text of each report on an epoch or step."""
+        self._reports, self._broken = list[tuple[float, str]](), list[tuple[float, str]]()
         self.unread: list[str] = []
         """Lines that seem to report an epoch, but have no JSON object with the key `epoch`."""
         self.software: dict[str, Any] = {}
@@ -62,6 +63,11 @@ class Output:
         self.last = 0.0
         """Seconds from this object's creation to the last output."""
         self._start, self._frame = time.monotonic(), ""
+
+    @property
+    def lines(self) -> list[tuple[float, str]]:
+        """Time and JSON text of each report on an epoch or step. Without any, lines to refuse."""
+        return self._reports or self._broken
 
     def seconds(self) -> float:
         """Return the seconds since this object was created."""
@@ -90,10 +96,10 @@ class Output:
             if isinstance(own.get("software"), dict) and "epoch" not in own:
                 self.software = own["software"]
             elif "epoch" in own:
-                self.lines.append((now, json.dumps(own)))
+                self._reports.append((now, json.dumps(own)))
         if not any("epoch" in own for own in found) and LIKELY.search(text):
-            if text.startswith("{"):  # It is refused.
-                self.lines.append((now, text))
+            if text.startswith("{") and not FRACTION.search(text):
+                self._broken.append((now, text))
             self.unread.append(text[:LONGEST_SHOWN])
 
 
@@ -119,14 +125,21 @@ def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.D
     since the previous epoch or step ended. Raise UserError for an invalid line.
     """
     rows, times, last = list[dict[str, Any]](), Counter[tuple[int, int]](), (0, -1)
+    timed: dict[tuple[int, int], bool] = {}
     for now, line in timed_lines:
         try:
             printed = Printed.model_validate_json(line)
             place = (printed.epoch, printed.step)
             if place not in times and place < last:
                 raise ValueError(f"it comes after {last[0]}: print epochs in their order")
+            has_seconds = printed.seconds is not None
+            unlike = printed.rank is None and timed.setdefault(place, has_seconds) != has_seconds
             if times[place] == ranks:
-                raise ValueError("each process has printed that before: number epochs on")
+                raise ValueError("each process has printed that before: print one line an epoch")
+            if unlike:
+                raise ValueError(
+                    "not all lines of that epoch have seconds: print one line an epoch"
+                )
         except ValidationError as invalid:
             first = invalid.errors()[0]
             no_json = first["type"] == "json_invalid"

@@ -180,7 +180,8 @@ def _more_gpus(cells: pd.DataFrame, recipe: str) -> Iterator[Card]:
             head = fill("no difference shown")
             verb = fill("no faster than one that these runs can show{}", ends)
         title = f"{fmt.gpus(row.gpus)} instead of 1, {row.recipe}/{row.strategy}"
-        result = fill("{} train {} ({}, {}).", fmt.gpus(row.gpus), verb, row.recipe, batch(row))
+        result = fill("{} train {} ({}, {})", fmt.gpus(row.gpus), verb, row.recipe, batch(row))
+        result += fill(": {}.", row.note) if row.note else Markup(".")
         yield Card("gpus", title, head, text, bars, result)
 
 

@@ -16,8 +16,11 @@ from scaling.tables import schema
 from scaling.tables.noise import most_nodes
 from scaling.tables.schema import StudyTables
 
-TECHNIQUES = ["scaling.large_batches.experiment"]
-"""Module that trains techniques for large batches. They have no engine."""
+EXPERIMENTS = {
+    "techniques": ["scaling.large_batches.experiment"],
+    "int8": ["scaling.quantization.training", "scaling.quantization.variant"],
+}
+"""Modules that measure without an engine of the registry, by the name given to their rows."""
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
 
 
@@ -57,8 +60,8 @@ def machine(runs: pd.DataFrame) -> str:
 
 
 def _devices(runs: pd.DataFrame) -> str:
-    names = {part for value in _values(runs, "device_names") for part in value.split("; ")}
-    return "CPU processes" if schema.on_cpu(runs) else " or ".join(sorted(names))
+    names = sorted(_parts(runs, "device_names"))
+    return "CPU processes" if schema.on_cpu(runs) else " or ".join(names)
 
 
 def _nodes(runs: pd.DataFrame) -> str:
@@ -84,23 +87,30 @@ def dataset(study: StudyTables) -> str:
 
 
 def summary(study: StudyTables, cells: pd.DataFrame) -> str:
-    """Return one line: configurations by status and seeds, or techniques; date and commits."""
-    runs, techniques = recorded(study), study.convergence
+    """Return one line: what was run, date, commits, and whether the code changed since."""
+    runs = recorded(study)
     if len(runs):
         many = fmt.plural(len(cells), "configuration")
         parts = [f"{many}: {by_status(cells)}", fmt.plural(runs["seed"].nunique(), "seed")]
-    elif len(techniques):
-        runs = techniques.assign(engine="", model="")
-        reached = _trainings(study.trained_to_accuracy)
-        parts = [f"{fmt.plural(runs['remedy'].nunique(), 'technique')} for large batches"]
-        parts += [reached] * bool(reached)
     else:
-        return _trainings(study.trained_to_accuracy) or "no timed runs"
-    commits = list(dict.fromkeys(one[:7] for one in _values(runs, "commit")))
+        runs, parts = _untimed(study), [_trainings(study.trained_to_accuracy)]
+        if techniques := study.convergence["remedy"].nunique():
+            parts.insert(0, f"{fmt.plural(techniques, 'technique')} for large batches")
+        if networks := study.quantization["seed"].nunique():
+            parts.append(f"{fmt.plural(networks, 'network')} quantized")
+    commits = list(dict.fromkeys(one[:7] for one in _parts(runs, "commit")))
     named = f"commit {', '.join(commits)}" if len(commits) < 4 else f"{len(commits)} commits"
-    days = sorted(one[:10] for one in _values(runs, "started")) or [""]
-    parts += [f"measured {'–'.join(sorted({days[0], days[-1]}))}"]
-    return ", ".join([*parts, *(f"{named} ({text})" for text in age(runs))])
+    if days := sorted(one[:10] for one in _parts(runs, "started")):
+        parts.append(f"measured {'–'.join(sorted({days[0], days[-1]}))}")
+    parts += [f"{named} ({text})" for text in age(runs)]
+    return ", ".join(filter(None, parts)) or "no timed runs"
+
+
+def _untimed(study: StudyTables) -> pd.DataFrame:
+    """Return what was trained besides timed runs, with the names in `EXPERIMENTS` as engines."""
+    techniques = study.convergence.assign(engine="techniques", model="")
+    networks = study.quantization.assign(engine="int8", model="", status="ok")
+    return pd.concat([techniques, study.trained_to_accuracy.assign(status="ok"), networks])
 
 
 def _trainings(table: pd.DataFrame) -> str:
@@ -128,12 +138,12 @@ def age(runs: pd.DataFrame) -> list[str]:
         if not packages:
             return ["older measuring code"]
         try:
-            code = measuring_code(engine, model.partition(",")[0]) if engine else TECHNIQUES
-            now = code_digest.packages(*code)
+            own, name = EXPERIMENTS.get(engine), model.partition(",")[0]
+            now = code_digest.packages(*(own or measuring_code(engine, name)))
         except (OSError, ImportError, UserError):
             return ["its model or engine is not here to compare its code"]
-        before = dict(one.split(" ") for one in packages.split("; "))
-        changed |= {name for name, _ in now.items() ^ before.items()}
+        before = {tuple(one.split(" ")) for one in packages.split("; ")}
+        changed |= {name for name, _ in now.items() ^ before}
     if changed:
         return [f"this version measures by other code ({', '.join(sorted(changed))})"]
     return ["this version’s measuring code"]
@@ -148,7 +158,7 @@ def facts(study: StudyTables) -> dict[str, str]:
             f"{of['test_images']:,} test images, {len(of['classes'])} classes"
         )
     if runs.empty:
-        others = pd.concat([study.quantization, study.convergence])
+        others = _untimed(study)
         found |= {"GPU": "; ".join(_values(others, "device_names"))} | run_facts(others)
         return {name: value for name, value in found.items() if value}
     of_runs = run_facts(runs)
@@ -170,7 +180,7 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
     found["Model"] = found["Model"].partition("; ")[0]
     software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
     found["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)
-    commits = [one[:12] + "+changes" * ("+changes" in one) for one in _values(runs, "commit")]
+    commits = [one[:12] + "+changes" * ("+changes" in one) for one in _parts(runs, "commit")]
     found["Commit"] = ", ".join(dict.fromkeys(commits))
     return {name: value for name, value in found.items() if value}
 
@@ -178,6 +188,12 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
 def recorded(study: StudyTables) -> pd.DataFrame:
     """Return the rows of provenance.csv whose runs have a record."""
     return study.provenance[study.provenance["status"] != "missing"]
+
+
+def _parts(runs: pd.DataFrame, column: str) -> list[str]:
+    """Return the different parts of a column's values, which are joined by "; "."""
+    parts = (part for value in _values(runs, column) for part in value.split("; "))
+    return list(dict.fromkeys(parts))
 
 
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:

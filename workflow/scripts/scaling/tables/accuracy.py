@@ -16,7 +16,7 @@ from scaling.registry.update_rule import Technique
 from scaling.tables import schema
 from scaling.tables.noise import Noise
 from scaling.tables.schema import StudyTables
-from scaling.tables.timing import Run, break_even, compiled, epochs, in_words, joules, origin
+from scaling.tables.timing import Run, about, break_even, compiled, epochs, joules, origin
 
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
@@ -123,6 +123,7 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     (noise.py); its range is as measured. `run_seconds` leaves out runs that compiled code;
     `run_cold_seconds` is of these runs. `speedup` and `break_even_…` compare with the fewest GPUs,
     if all trainings of both reached the accuracy; `speedup` is a ratio of training seconds.
+    Columns of machine and code have the values of all trainings.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     whole, cold = trainings["run_seconds"].astype(float), trainings["compiled"].eq(True)
@@ -137,6 +138,8 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     spans = [groups[SPREAD].agg(how).add_suffix(end) for end, how in ends.items()]
     counts = groups.agg(seeds=("seed", "size"), reached=("reached", "sum"))
     shared = trainings.drop(columns=[*SPREAD, "reached"]).groupby("gpus").first()
+    origins = [*trainings.columns.intersection(schema.ORIGIN)]
+    shared[origins] = groups[origins].agg(_joined)
     table = shared.join([counts, *spans]).reset_index()
     all_reached = table["reached"] == table["seeds"]
     compared = all_reached & all_reached.iloc[0]
@@ -149,12 +152,18 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
     return schema.frame("trained_to_accuracy", table.join(lengths[compared]))
 
 
+def _joined(texts: pd.Series) -> str:
+    """Return the different parts of `texts`, which are joined by "; "."""
+    return "; ".join(dict.fromkeys("; ".join(texts.dropna()).split("; ")))
+
+
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
     cell, trained = record["cell"], epochs([record], "warmup", "measured")
+    known = {*schema.TABLES["trained_to_accuracy"].types, "machine", "code"}
     test = (record["evaluation"] or {}).get("test_accuracy", math.nan)
     row = {
         **cell,
-        **origin(record["environment"], ("machine", "code")),
+        **about(record, known),
         "global_batch": cell["gpus"] * cell["batch_size"],
         "target_accuracy": accuracy,
         "epochs": len(trained),
@@ -164,7 +173,6 @@ def _training(record: RunRecord, accuracy: float) -> dict[str, object]:
         "run_seconds": record["run_seconds"],
         "compiled": compiled(record),
         "joules": joules(record, "warmup", "measured"),
-        "recipe_options": in_words(record["training"])["recipe_options"],
     }
     return row if record["status"] == "ok" else row | dict.fromkeys(WHOLE, math.nan)
 

@@ -11,6 +11,7 @@ from scaling.core.paired_accuracy import decode, mean_difference
 from scaling.core.records.kind import Row
 from scaling.core.statistics import margin
 from scaling.tables import schema
+from scaling.tables.timing import origin
 
 ERROR = "standard_error_points"
 MEANS = ["agreement_percent", "packed_bytes", "compression"]
@@ -105,13 +106,14 @@ def quantization(documents: list[Row]) -> pd.DataFrame:
         name: _standard_error([one for one in documents if one["variant"] == name])
         for name in {one["variant"] for one in documents}
     }
-    rows = list[Row]()
+    rows, known = list[Row](), schema.TABLES["quantization"].types
     for one in documents:
+        of = origin(one["environment"], known)
         if not rows or rows[-1]["seed"] != one["seed"]:
-            row = {key: one[key] for key in ("seed", "test_images", "float32_bytes")}
+            row = of | {key: one[key] for key in ("seed", "test_images", "float32_bytes")}
             row |= {"stage": STAGES[0], "difference_points": 0.0, "agreement_percent": 100.0}
             rows.append(row | one["float32"] | {"packed_bytes": one["float32_bytes"]})
-        row = one["environment"] | one | one["scheme"] | {"stage": one["variant"]}
+        row = of | one | one["scheme"] | {"stage": one["variant"]}
         rows.append(row | {f"mean_{ERROR}": errors[row["stage"]]})
     table = schema.frame("quantization", rows)
     return table.assign(compression=table["float32_bytes"] / table["packed_bytes"])

@@ -21,6 +21,7 @@ OF_THROUGHPUT = (
 )
 MIXED = "no ratio: one side printed no epoch, so its time is a whole run's, start-up included"
 OF_WHOLE = "the speedup is of whole runs, start-up included, as no epoch was printed"
+DIVERGED = "the speedup is of a training whose loss was not finite"
 NO_PAIR = "no ratio: no two runs of one seed and repeat on one machine"
 JUDGED = ["slower", "unclear", "same", "faster"]
 VERDICTS = [*JUDGED, "no ratio", "only in A", "only in B"]
@@ -31,7 +32,8 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
     T is the epoch time; in `training_speedup` it is the training time. `efficiency` is speedup / N.
     `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why a ratio is missing, or that
-    it is of throughput, as a user's command trains on other numbers of samples, or of whole runs.
+    it is of throughput, as a user's command trains on other numbers of samples, of whole runs, or
+    of a diverged training.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -58,6 +60,9 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     note = ratios["note"].where(table["epoch_seconds"].notna(), "").mask(strong, why)
     note = note.mask(judged & ratios["ratio"].notna() & (work != 1), OF_THROUGHPUT)
     note = note.mask(judged & ratios["ratio"].notna() & table["whole"].eq(True), OF_WHOLE)
+    unfinite = table["status"].eq("diverged") | base["single_status"].eq("diverged")
+    both = (note + "; " + DIVERGED).str.removeprefix("; ")
+    note = note.mask(judged & ratios["ratio"].notna() & unfinite, both)
     note = note.mask(mixed, MIXED)
     without = UNLIKE + " " + lacking + ", which this cell cannot have"
     table[schema.interval("efficiency")] = table[schema.interval("speedup")].div(gpus, axis=0)

@@ -16,6 +16,9 @@ from scaling.core.records.kind import DATASET
 _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
+ORIGIN = ["device_names", "cpu", "torch", "cuda", "driver", "commit", "started", "code_packages"]
+"""Columns on the machine and code of a training. Their values are joined by "; "."""
+_ORIGIN = " ".join(f"{name}:text" for name in ORIGIN)
 
 COLUMNS: dict[str, dict[str, str]] = {
     "runs": {
@@ -60,8 +63,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "convergence": f"""remedy:text options:text global_batch status:text message:text
             reference:truth at_edge:truth seed factor learning_rate chosen:truth epochs updates
             planned_epochs planned_updates diverged:text {_LEARNING} held_out:truth
-            validation_accuracy device_names:text cpu:text torch:text cuda:text driver:text
-            commit:text started:text code_packages:text""",
+            validation_accuracy {_ORIGIN}""",
         "remedies": """remedy:text options:text global_batch status:text message:text
             reference:truth factor learning_rate at_edge:truth planned_epochs planned_updates seeds
             diverged_seeds test_accuracy:range accuracy_margin validation_accuracy""",
@@ -70,7 +72,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "trained_to_accuracy": f"""{_CELL} global_batch target_accuracy epochs seeds reached
             test_accuracy:range training_seconds:range run_seconds:range run_cold_seconds
             joules:range break_even_min break_even_max
-            speedup:interval verdict:text scope:text note:text recipe_options:text""",
+            speedup:interval verdict:text scope:text note:text recipe_options:text model:text
+            engine:text {_ORIGIN}""",
     },
     "synchronization": {
         "sampler": """gpus set_epoch:truth seed epoch rank samples first_epoch overlap unseen
@@ -81,10 +84,10 @@ COLUMNS: dict[str, dict[str, str]] = {
             variance_drift_max variance_drift_mean parameters_sha256:text buffers_sha256:text""",
     },
     "quantization": {
-        "quantization": """seed stage:text accuracy_percent difference_points agreement_percent
+        "quantization": f"""seed stage:text accuracy_percent difference_points agreement_percent
             test_images standard_error_points packed_bytes float32_bytes compression weight_bits
             activation_bits bias:text logits:text weight_scales:text
-            calibration_images mean_standard_error_points cpu:text commit:text""",
+            calibration_images mean_standard_error_points {_ORIGIN}""",
         "quantization_layers": """seed stage:text layer:text weight_bits weight_scale
             weight_minimum weight_maximum input_scale accumulator_scale
             bias_error_steps output_scale output_minimum output_maximum top_step

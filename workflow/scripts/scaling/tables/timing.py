@@ -152,12 +152,17 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
     for cell, record in runs:
         row: dict[str, Any] = {**asdict(cell), "status": "missing"}
         if record:
-            row |= {"status": record["status"], "model": _model(record["model"])}
-            row |= {"engine": record["training"]["engine"], **in_words(record["training"])}
-            row |= origin(record["environment"], known)
+            row |= {"status": record["status"]} | about(record, known)
             row |= _medians(record) if record["status"] in TIMED else {}
         rows.append(row)
     return schema.arrange("provenance", rows)
+
+
+def about(record: RunRecord, known: Container[str]) -> dict[str, Any]:
+    """Return texts on a run's model and training, and of its environment those in `known`."""
+    training, model = record["training"], {"model": _model(record["model"])}
+    texts = {"engine": training["engine"], **_in_words(training)}
+    return model | texts | origin(record["environment"], known)
 
 
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
@@ -195,7 +200,7 @@ def _model(model: dict[str, Any]) -> str:
     return ", ".join([model["name"], *options, *counted])
 
 
-def in_words(training: dict[str, Any]) -> dict[str, Any]:
+def _in_words(training: dict[str, Any]) -> dict[str, Any]:
     """Return texts of a training and its options (applied options; if unknown, requested)."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]

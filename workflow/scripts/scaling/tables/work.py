@@ -58,6 +58,16 @@ def settle(
             if whole and row["status"] == "ok":
                 short = ", and it is shorter than imports take: did it train?"
                 messages.insert(0, WHOLE + short * bool(row["epoch_seconds"] < IMPORTS_SECONDS))
+            batch, samples = row["gpus"] * row["batch_size"], table.loc[place, "samples"]
+            trained = row["iterations"] * batch
+            counted = any(one["training"].get("step_seconds") for one in records)
+            allowed = samples + max(batch, ALIKE * samples)
+            if counted and row["unit"] == "samples" and trained > allowed:
+                messages.append(
+                    f"{row['iterations']:,.0f} steps of {batch:,} samples are more than the "
+                    f"{samples:,.0f} printed: does each GPU train on {{batch_size}} samples, and "
+                    "are the printed samples those of all ranks (key samples)?"
+                )
             if row["gpus"] > 1 and scope != "rank":
                 messages += _asks(row, base.loc[place], of_rank, scope)
             findings += [dict(row[CELL_KEYS]) | {"message": message} for message in messages]
@@ -93,7 +103,8 @@ def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str
     elif scope is None and 0.8 < row["epoch_seconds"] / base["epoch_seconds"] < 1.25:
         yield (
             f"{on} take as long as 1 GPU for as many {unit}: if each process trains so many, "
-            "set the recipe's key samples to rank, otherwise to all"
+            "set the recipe's key samples to rank, otherwise to all; if the script divides its "
+            "batch among the GPUs, pass it {global_batch_size}"
         )
 
 

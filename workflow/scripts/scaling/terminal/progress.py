@@ -19,7 +19,7 @@ from scaling.config import devices, stored
 from scaling.core import command_line, environment, files, grid
 from scaling.core.errors import UserError, printable
 from scaling.core.grid import Cell
-from scaling.core.records.run import RUN
+from scaling.core.records.run import RUN, RunRecord
 from scaling.tables import timing
 
 RESULTS, LOGS = stored.RESULTS, Path("logs")
@@ -29,6 +29,15 @@ NOT_OF_OTHERS = ("train_run", "replay", "partial")
 TRAIN = {"runs", "convergence", "to_accuracy", "experiments", "quantization"}
 """Folders of records whose jobs train on the images; all but the last need a machine check."""
 say = logging.getLogger("snakemake.logging").info
+
+
+def outcome(record: RunRecord) -> str:
+    """Return a run's configuration, seconds of an epoch if known, and status if not "ok"."""
+    seconds, status = timing.epochs([record], "measured")["seconds"], record["status"]
+    whole = record["training"].get("epoch_lines") == 0
+    unit = "s in all, as no epoch was printed" if whole else "s an epoch"
+    known = [f"{seconds.median():.3g} {unit}"] * bool(len(seconds))
+    return f"{Cell(**record['cell'])}: {', '.join([*known, *[status] * (status != 'ok')])}"
 
 
 class Progress:
@@ -138,10 +147,7 @@ class Progress:
         place = self._places[number]
         if place.name != "run.json":
             return str(Path(self._jobs[number].log[0]).relative_to("logs").with_suffix(""))
-        record = RUN.read(self._records / place)
-        seconds = timing.epochs([record], "measured")["seconds"]
-        result = f"{seconds.median():.3g} s an epoch" if len(seconds) else record["status"]
-        return f"{Cell(**record['cell'])}: {result}"
+        return outcome(RUN.read(self._records / place))
 
     def render_partial(self) -> None:
         """Start `make report` in the background: one at a time, on one core, at lowest priority."""

@@ -201,8 +201,6 @@ class VariantRecord(Record):
     """Class indices of all test images, encoded as text by `core.paired_accuracy.encode`."""
     packed_bytes: Positive
     float32_bytes: Positive
-    exactness: NotRequired[Row | None]
-    """Only before version 9: how many logits were recomputed in integers, and how many differed."""
     input: Row | None
     """Quantization of input images: `scale` (levels per unit) and `range`."""
     layers: Annotated[list[Row], Len(1)]
