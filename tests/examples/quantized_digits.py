@@ -7,17 +7,14 @@ import numpy as np
 import torch
 
 import quantize
-from scaling.core import environment, files
+from scaling.core import code_digest, environment, files
 from scaling.core.records.kind import DATASET, VARIANT_PATTERN
 from scaling.data import dataset, generated
 from scaling.models.tutorial_cnn import save_weights, tutorial_cnn
 
 LAST = "weights+activations+bias"
-STAGES: dict[str, dict[str, Any]] = {
-    "weights": {"activation_bits": None},
-    "weights+activations": {"bias": "float"},
-    LAST: {},
-}
+STAGES: dict[str, dict[str, Any]] = {"weights": {"activation_bits": None}}
+STAGES |= {"weights+activations": {"bias": "float"}, LAST: {}}
 SGD = {"seed": 0, "epochs": 1, "batch_size": 16, "learning_rate": 0.02, "momentum": 0.9}
 
 
@@ -66,8 +63,9 @@ def record(folder: Path, variant: str = LAST) -> Any:
 
 def assert_made_here(surroundings: dict[str, Any]) -> None:
     """Check that this code wrote the record just now, on this machine's CPU."""
-    here, changing = environment.describe("cpu"), dict.fromkeys(("commit", "started", "ended"))
-    assert surroundings | changing == here | changing
+    here, code = environment.describe("cpu"), code_digest.described(*quantize.CODE)
+    made = {key: surroundings[key] for key in ("commit", "started", "ended")}
+    assert surroundings == here | code | made
     assert surroundings["started"] < surroundings["ended"] <= here["started"]
     # A commit made while the tests run is no fault; without git there is none to name.
     assert (surroundings["commit"] is None) == (here["commit"] is None)
