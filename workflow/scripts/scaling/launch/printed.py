@@ -66,7 +66,7 @@ class Output:
 
     @property
     def lines(self) -> list[tuple[float, str]]:
-        """Time and JSON text of each report on an epoch or step. Without any, lines to refuse."""
+        """Return time and text of each report on an epoch or step; without any, of broken lines."""
         return self._reports or self._broken
 
     def seconds(self) -> float:

@@ -60,7 +60,7 @@ def machine(runs: pd.DataFrame) -> str:
 
 
 def _devices(runs: pd.DataFrame) -> str:
-    names = sorted(_parts(runs, "device_names"))
+    names = sorted(schema.parts(_values(runs, "device_names")))
     return "CPU processes" if schema.on_cpu(runs) else " or ".join(names)
 
 
@@ -98,9 +98,9 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
             parts.insert(0, f"{fmt.plural(techniques, 'technique')} for large batches")
         if networks := study.quantization["seed"].nunique():
             parts.append(f"{fmt.plural(networks, 'network')} quantized")
-    commits = list(dict.fromkeys(one[:7] for one in _parts(runs, "commit")))
+    commits = list(dict.fromkeys(one[:7] for one in schema.parts(_values(runs, "commit"))))
     named = f"commit {', '.join(commits)}" if len(commits) < 4 else f"{len(commits)} commits"
-    if days := sorted(one[:10] for one in _parts(runs, "started")):
+    if days := sorted(one[:10] for one in schema.parts(_values(runs, "started"))):
         parts.append(f"measured {'–'.join(sorted({days[0], days[-1]}))}")
     parts += [f"{named} ({text})" for text in age(runs)]
     return ", ".join(filter(None, parts)) or "no timed runs"
@@ -138,8 +138,9 @@ def age(runs: pd.DataFrame) -> list[str]:
         if not packages:
             return ["older measuring code"]
         try:
-            own, name = EXPERIMENTS.get(engine), model.partition(",")[0]
-            now = code_digest.packages(*(own or measuring_code(engine, name)))
+            name = model.partition(",")[0]
+            modules = EXPERIMENTS.get(engine) or measuring_code(engine, name)
+            now = code_digest.packages(*modules)
         except (OSError, ImportError, UserError):
             return ["its model or engine is not here to compare its code"]
         before = {tuple(one.split(" ")) for one in packages.split("; ")}
@@ -180,7 +181,8 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
     found["Model"] = found["Model"].partition("; ")[0]
     software = {name: "; ".join(_values(runs, column)) for column, name in SOFTWARE.items()}
     found["Software"] = ", ".join(f"{name} {value}" for name, value in software.items() if value)
-    commits = [one[:12] + "+changes" * ("+changes" in one) for one in _parts(runs, "commit")]
+    named = schema.parts(_values(runs, "commit"))
+    commits = [one[:12] + "+changes" * ("+changes" in one) for one in named]
     found["Commit"] = ", ".join(dict.fromkeys(commits))
     return {name: value for name, value in found.items() if value}
 
@@ -188,12 +190,6 @@ def run_facts(runs: pd.DataFrame) -> dict[str, str]:
 def recorded(study: StudyTables) -> pd.DataFrame:
     """Return the rows of provenance.csv whose runs have a record."""
     return study.provenance[study.provenance["status"] != "missing"]
-
-
-def _parts(runs: pd.DataFrame, column: str) -> list[str]:
-    """Return the different parts of a column's values, which are joined by "; "."""
-    parts = (part for value in _values(runs, column) for part in value.split("; "))
-    return list(dict.fromkeys(parts))
 
 
 def _values(runs: pd.DataFrame, column: str) -> list[Any]:

@@ -153,8 +153,7 @@ def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.Dat
 
 
 def _joined(texts: pd.Series) -> str:
-    """Return the different parts of `texts`, which are joined by "; "."""
-    return "; ".join(dict.fromkeys("; ".join(texts.dropna()).split("; ")))
+    return "; ".join(schema.parts(texts.dropna()))
 
 
 def _training(record: RunRecord, accuracy: float) -> dict[str, object]:

@@ -122,6 +122,11 @@ class Table(NamedTuple):
         return tables / f"{self.file.format(study=study)}.csv"
 
 
+def parts(texts: Iterable[str]) -> list[str]:
+    """Return the different parts of `texts`, in which "; " joins parts."""
+    return list(dict.fromkeys(part for text in texts for part in text.split("; ") if part))
+
+
 def interval(name: str) -> list[str]:
     """Return the columns of an interval: `name`, `name_low` and `name_high`."""
     return [f"{name}{end}" for end in ENDS["interval"]]

@@ -58,16 +58,8 @@ def settle(
             if whole and row["status"] == "ok":
                 short = ", and it is shorter than imports take: did it train?"
                 messages.insert(0, WHOLE + short * bool(row["epoch_seconds"] < IMPORTS_SECONDS))
-            batch, samples = row["gpus"] * row["batch_size"], table.loc[place, "samples"]
-            trained = row["iterations"] * batch
-            counted = any(one["training"].get("step_seconds") for one in records)
-            allowed = samples + max(batch, ALIKE * samples)
-            if counted and row["unit"] == "samples" and trained > allowed:
-                messages.append(
-                    f"{row['iterations']:,.0f} steps of {batch:,} samples are more than the "
-                    f"{samples:,.0f} printed: does each GPU train on {{batch_size}} samples, and "
-                    "are the printed samples those of all ranks (key samples)?"
-                )
+            if any(one["training"].get("step_seconds") for one in records):
+                messages += _doubts(table.loc[place])
             if row["gpus"] > 1 and scope != "rank":
                 messages += _asks(row, base.loc[place], of_rank, scope)
             findings += [dict(row[CELL_KEYS]) | {"message": message} for message in messages]
@@ -81,6 +73,18 @@ def factor(table: pd.DataFrame, one: str, other: str) -> Any:
     """
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
+
+
+def _doubts(row: Any) -> Iterator[str]:
+    """Yield a question if the counted steps of `row` train on more samples than were printed."""
+    batch, samples = row["gpus"] * row["batch_size"], row["samples"]
+    trained, allowed = row["iterations"] * batch, samples + max(batch, ALIKE * samples)
+    if row["unit"] == "samples" and trained > allowed:
+        yield (
+            f"{row['iterations']:,.0f} steps of {batch:,} samples are more than the "
+            f"{samples:,.0f} printed: does each GPU train on {{batch_size}} samples, and "
+            "are the printed samples those of all ranks (key samples)?"
+        )
 
 
 def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str]:
