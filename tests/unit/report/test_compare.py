@@ -37,9 +37,9 @@ def compare(tmp_path, monkeypatch, capsys):
 def test_two_stored_studies_are_compared_cell_by_cell(compare, tmp_path):
     rows, said = compare("h200x2", "h200x4")
     table = pd.read_csv(tmp_path / "h200x2-h200x4.csv").set_index(["recipe", "gpus", "batch_size"])
-    # 0.505 s in one of timing.csv, 0.585 s in the other; another commit measured each.
+    # 0.497 s in one of timing.csv, 0.585 s in the other; another commit measured each.
     one = table.loc["tuned", 1, 512]
-    assert one["a_epoch_seconds"] == pytest.approx(0.505, abs=1e-3)
+    assert one["a_epoch_seconds"] == pytest.approx(0.4975, abs=1e-3)
     assert one["b_epoch_seconds"] == pytest.approx(0.585, abs=1e-3)
     assert one["note"].startswith("no ratio: other code") and pd.isna(one["ratio"])
     assert "0 matched configurations: 7 no ratio, 31 only in A, 6 only in B" in said
@@ -56,7 +56,7 @@ def test_results_folder_is_a_study_too(compare, tmp_path):
     rows, said = compare("h200x2", str(folder))
     assert "0 matched configurations" in said
     row = rows["plain, 1 × 128"]
-    assert row[0] == "6.62" and row[-1].startswith("no ratio: other code")
+    assert row[0] == "6.69" and row[-1].startswith("no ratio: other code")
     (folder / "config.yaml").write_text("grid: 3")
     with pytest.raises(UserError, match=r"results/config.yaml: invalid configuration"):
         compare("h200x2", str(folder))

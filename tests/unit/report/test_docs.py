@@ -68,7 +68,7 @@ def test_readme_code_prints_the_epochs(replayed):
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     with redirect_stdout(io.StringIO()) as said:
         exec(code, {})
-    assert re.search(r"tuned +1 +1\.60 +NaN +0\.72 +0\.51", said.getvalue())
+    assert re.search(r"tuned +1 +1\.56 +NaN +0\.70 +0\.50", said.getvalue())
 
 
 def test_notebook_outputs_are_those_of_its_code(replayed, monkeypatch):

@@ -11,7 +11,7 @@ from scaling.core.records.run import RUN, TECHNIQUE
 
 STUDIES = Path(__file__).parents[4] / "studies"
 INT8 = STUDIES / "quantization-cifar10/quantization/seed~0"
-CELL = "recipe~tuned/strategy~ddp/gpus~2/batch_size~128/seed~0/run.json"
+CELL = "recipe~tuned/strategy~ddp/gpus~2/batch_size~128/seed~0/repeat~5/run.json"
 RUN_PATH = STUDIES / "h200x2/runs" / CELL
 PATHS = [
     RUN_PATH,

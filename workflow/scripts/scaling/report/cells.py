@@ -124,7 +124,7 @@ def _page(row: Any, facts: str, numbers: Iterable[Any], runs: Path, logs: Path) 
         "facts": [(one.head, one.cell(row)) for one in known],
         "files": [download(path) for path in paths if path.exists()],
         "log": "".join(files.log_end(path) for path in ended if path.exists()),
-        "record": own[0].record_path(Path("results", runs.name)).as_posix(),
+        "record": (there or own)[0].record_path(Path("results", runs.name)).as_posix(),
         "warnings": [],
     }
 

@@ -61,20 +61,23 @@ def changes(study: StudyTables) -> pd.DataFrame:
     """Return a row for each batch size on one GPU and each recipe from `LAB` to the last one.
 
     The recipes are in the configuration's order. `factor` is the epoch time of the recipe before /
-    that of `recipe`. Times are medians over the machines that ran all recipes with the batch size
-    (`machines` is their number). The result is empty if no recipe lies between.
+    that of `recipe`: the median, lowest and highest over the machines that ran both (their
+    number: `common_machines`). Batch sizes with a pair that no machine ran are left out. The result
+    is empty if no recipe lies between.
     """
     runs = study.provenance.query("gpus == 1")
     order = list(study.timing["recipe"].unique())
     order = order[order.index(LAB) :] if LAB in order else []
     seconds = runs.pivot_table("epoch_seconds", ["batch_size", "machine"], "recipe", "median")
-    complete = seconds.reindex(columns=order).dropna().groupby("batch_size")
-    known, machines = complete.median(), complete.size().rename("machines")
-    factors = known.shift(axis=1) / known
-    found = pd.DataFrame({"epoch_seconds": known.stack(), "factor": factors.stack()})
-    found = found.join(machines)
-    found = found.reset_index().assign(strategy="", gpus=1)
-    return found if len(order) > 2 else found.iloc[:0]
+    seconds = seconds.reindex(columns=order)
+    factors = (seconds.shift(axis=1) / seconds).groupby("batch_size")
+    columns = {"factor": "median", "factor_min": "min", "factor_max": "max"}
+    columns |= {"common_machines": "count"}
+    found = pd.DataFrame({name: factors.agg(of).stack() for name, of in columns.items()})
+    both = factors.count()[order[1:]].min(axis=1)
+    sizes = both[both > 0].index if len(order) > 2 else []
+    rows = study.timing.query("gpus == 1 and recipe in @order and batch_size in @sizes")
+    return rows.join(found, on=["batch_size", "recipe"])
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:

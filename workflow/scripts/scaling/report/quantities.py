@@ -109,7 +109,6 @@ define(
         "strong speedup", times, flags=above("fixed_global_batch_speedup")
     ),
     efficiency=Column("efficiency", percent),
-    machine_seconds=Column("epoch, s", significant, name="epoch_seconds"),
     factor=Column("speedup over the recipe above", times),
     rank_step_seconds=Column("step of a rank, ms", scaled(1e3)),
     job_seconds=Column("whole run, s", significant),

@@ -11,7 +11,7 @@ import pandas as pd
 from scaling.claims.claim import nearest
 from scaling.claims.scaling import PARTS
 from scaling.core import numbers as fmt
-from scaling.core.grid import Cell
+from scaling.core.grid import TRACE, Cell
 from scaling.report.quantities import on
 from scaling.report.table import cell_id, figure
 from scaling.tables.schema import configuration, rows_of
@@ -82,9 +82,10 @@ def timelines(cells: pd.DataFrame, runs: Path) -> dict[str, list[Bar]]:
     steps = dict[str, tuple[Any, pd.DataFrame]]()
     for row in rows_of(nearest(cells).sort_values("gpus", ascending=False, kind="stable")):
         name = configuration(row.recipe, row.strategy)
-        path = Cell(row.recipe, row.strategy, row.gpus, row.batch_size, 0).trace_path(runs)
-        if name not in steps and path.exists() and len(spans := spans_of(path)):
-            steps[name] = row, spans
+        first = Cell(row.recipe, row.strategy, row.gpus, row.batch_size, 0).trace_path(runs)
+        for path in sorted(first.parents[1].rglob(TRACE), key=lambda path: (len(path.parts), path)):
+            if name not in steps and len(spans := spans_of(path)):
+                steps[name] = row, spans
     scale = FULL / max((max(spans["high"]) for _, spans in steps.values()), default=1)
     found = {}
     for name, (row, spans) in steps.items():
