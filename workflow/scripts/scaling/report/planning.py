@@ -75,8 +75,8 @@ def changes(study: StudyTables) -> pd.DataFrame:
     columns |= {"common_machines": "count"}
     found = pd.DataFrame({name: factors.agg(of).stack() for name, of in columns.items()})
     both = factors.count()[order[1:]].min(axis=1)
-    sizes = both[both > 0].index if len(order) > 2 else []
-    rows = study.timing.query("gpus == 1 and recipe in @order and batch_size in @sizes")
+    rows = study.timing.query("gpus == 1 and recipe in @order")
+    rows = rows[rows["batch_size"].isin(both.index[both > 0]) & (len(order) > 2)]
     return rows.join(found, on=["batch_size", "recipe"])
 
 
