@@ -48,7 +48,7 @@ def test_recommended_training_has_the_shortest_whole_run():
     cold = found.assign(run_seconds=math.nan, run_cold_seconds=40.0)
     compiled = having(trained_to_accuracy=cold)
     (*_, card) = overview.cards(compiled, of_page.of_study(compiled))
-    assert card.text.striptags().endswith(" s of training, 40.0 s with compilation.")
+    assert card.text.striptags().endswith(" s of training, 40.0 s where it compiled code.")
     one, two = found.sort_values("gpus").itertuples()
     assert one.run_seconds < two.run_seconds and two.training_seconds < one.training_seconds
     # The first training that two GPUs finish earlier, as a whole run.

@@ -166,8 +166,13 @@ def _more_gpus(cells: pd.DataFrame, recipe: str) -> Iterator[Card]:
         if pd.notna(row.delay_seconds):
             share = fmt.percent(max(0, row.exchange_share))
             text += fill(" Communication takes {} of the training time.", share)
-        pair = cells[(cells["recipe"] == row.recipe) & (cells["batch_size"] == row.batch_size)]
-        pair = pair[pair["strategy"].isin(["", row.strategy])].sort_values("gpus")
+        same = cells[(cells["recipe"] == row.recipe) & cells["strategy"].isin(["", row.strategy])]
+        split = same.query("gpus == @row.gpus and gpus * batch_size == @row.batch_size")
+        for each in rows_of(split.dropna(subset="fixed_global_batch_speedup")):
+            strong = printed(each, "fixed_global_batch_speedup")
+            words = " With the same global batch ({} × {}): {}."
+            text += fill(words, int(each.gpus), int(each.batch_size), strong)
+        pair = same[same["batch_size"] == row.batch_size].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)
         shown = row.difference_high < 0 or row.difference_low > 0
         if one and shown:
@@ -225,7 +230,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
         target, trained = printed(best, "target_accuracy", fmt.percent), "training_seconds"
         runs = printed(best, "epochs"), int(best.reached), int(best.seeds), printed(best, trained)
         whole = fill(", {} s the whole run", printed(best, "run_seconds")) * (best.run_seconds > 0)
-        cold = fill(", {} s with compilation", fmt.significant(best.run_cold_seconds))
+        cold = fill(", {} s where it compiled code", fmt.significant(best.run_cold_seconds))
         cold *= bool(best.run_cold_seconds > 0)
         return [Card("do", "What to do", head, fill(words, target, *runs, whole, cold))]
     chosen: Any = best or shortest

@@ -89,8 +89,8 @@ RULES = {
     "break_even_min": "“Pays from”: the shortest training that these GPUs finish before one GPU "
     "with the same global batch, start-up included (range over machines, as runs found more or "
     "less of their code compiled).",
-    "other_seconds": "Start-up is of runs that compiled no code, as far as recorded; “compiling”: "
-    "of runs that compiled some.",
+    "other_seconds": "Start-up is of runs that compiled no code, as far as recorded, of each row’s "
+    "machines; “compiling”: of runs that compiled some.",
     "run_seconds": "A whole run includes start-up and evaluation. It compiled no code, as far as "
     "recorded.",
 }
@@ -145,7 +145,7 @@ def large_batch(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 TRAINING = "Training: without data loading, on batches in memory; another measurement than epochs."
-NOTE = "{} seeds, {} epochs. Means leave out seeds without a finite loss."
+NOTE = "{} seeds, {} epochs. Diverged: loss not finite, which means leave out, or at chance."
 TABLES = {
     "gpus": [
         View(
