@@ -17,7 +17,7 @@ from scaling.core import numbers as fmt
 from scaling.core.grid import CELL_KEYS
 from scaling.core.records.kind import VARIANT
 from scaling.core.statistics import margin
-from scaling.report import planning, provenance
+from scaling.report import provenance
 from scaling.tables import ranks_int8
 from scaling.tables.ranks_int8 import costs, difference, reach
 
@@ -104,7 +104,7 @@ def test_times_in_findings_are_those_of_the_records(name, count):
 def test_ladder_in_findings_is_that_of_the_records():
     keys, said = ["recipe", "batch_size"], section(FLAGSHIP)
     steps = study(FLAGSHIP).costs.query("gpus == 1").set_index(keys)["step_busy_seconds"]
-    epochs = planning.changes(study(FLAGSHIP)).set_index(keys)["epoch_seconds"]
+    epochs = study(FLAGSHIP).timing.query("gpus == 1").set_index(keys)["epoch_seconds"]
     made = {"s": epochs, "ms": 1e3 * steps}
     rows = re.findall(r"^\| `(\w+)` \|.*?\| (\d.*) \|$", said, re.MULTILINE)
     config = yaml.safe_load((stored.folder_of(FLAGSHIP) / "config.yaml").read_text())
@@ -137,7 +137,7 @@ def test_prose_on_two_h200_has_the_records_figures():
     ddp = shown.speedup.query("strategy == 'ddp'").set_index("recipe")
     exchanges = shown.communication.query("strategy == 'ddp'").set_index("recipe")
     shares = 100 * exchanges["delay_seconds"] / exchanges["training_seconds"]
-    exchange = shares.groupby(level=0).max()
+    above, exchange = shares.max(), shares[exchanges["batch_size"] != 64].groupby(level=0).max()
     off = 100 * (ddp["speedup_high"] / ddp["speedup"] - 1).groupby(level=0).max()
     for words in (
         f"`tuned`: {ours.min():.2f} to {ours.max():.2f} times, each ± {off['tuned']:.1f} %",
@@ -147,7 +147,7 @@ def test_prose_on_two_h200_has_the_records_figures():
         f"at 32 and 128 {lab['training_speedup'].iloc[0]:.2f} and {small} times",
         f"takes {milliseconds[0]:.1f} ms, of which kernels run for {milliseconds[1]:.1f}",
         f"at most {exchange['tuned']:.1f} % of the training time of `tuned`, "
-        f"{exchange['plain']:.0f} % of that of `plain` with ddp (2 × 64)",
+        f"{exchange['plain']:.0f} % of that of `plain` with ddp (2 × 64: {above:.0f} %)",
     ):
         assert words in said
     assert used.query("batch_size >= 512")["power_capped_share"].min() > 0.99

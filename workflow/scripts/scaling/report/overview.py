@@ -122,7 +122,7 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> Iterator[Card]:
         text = fill("{} images per step, {}.", REFERENCE_BATCH, machines)
         text += _changed(study)
         title = f"{row.recipe.capitalize()} instead of {LAB}, 1 GPU"
-        factor = span(found["factor"], _times)
+        factor = span(found["factor"], lambda ratio: f"{fmt.significant(ratio, 2)}×")
         result = fill(
             "On one GPU {} trains {} as fast as the lab’s way ({}).", row.recipe, factor, LAB
         )
@@ -131,18 +131,14 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> Iterator[Card]:
 
 def _changed(study: StudyTables) -> Markup:
     """Return how many times as fast each recipe is as the one before, "" if unknown."""
-    rows = changes(study).query(f"batch_size == {REFERENCE_BATCH}").dropna(subset="factor")
+    rows = changes(study).query(f"batch_size == {REFERENCE_BATCH}")
     if rows.empty:
         return Markup("")
     ends = rows.set_index("recipe")[["factor_min", "factor_max"]]
-    steps = ", ".join(f"{recipe} {span(factors, _times)}" for recipe, factors in ends.iterrows())
+    steps = ", ".join(f"{recipe} {span(own, fmt.times)}" for recipe, own in ends.iterrows())
     least, most = rows["common_machines"].agg(["min", "max"])
     of = f"{least:g} to " * (least < most) + fmt.plural(most, "machine")
     return fill(" Each recipe over the one before ({}): {}.", of, steps)
-
-
-def _times(ratio: float) -> str:
-    return f"{fmt.significant(ratio, 2)}×"
 
 
 def _throughput(best: Any) -> Iterator[Card]:

@@ -57,27 +57,29 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
     return (seconds[LAB] / seconds[best]).dropna().to_frame("factor").assign(recipe=best)
 
 
-def changes(study: StudyTables) -> pd.DataFrame:
-    """Return a row for each batch size on one GPU and each recipe from `LAB` to the last one.
+FACTORS = {"factor_min": "min", "factor_max": "max", "common_machines": "count"}
 
-    The recipes are in the configuration's order. `factor` is the epoch time of the recipe before /
-    that of `recipe`: the median, lowest and highest over the machines that ran both (their
-    number: `common_machines`). Batch sizes with a pair that no machine ran are left out. The result
-    is empty if no recipe lies between.
+
+def changes(study: StudyTables) -> pd.DataFrame:
+    """Return a row for each batch size on one GPU and each recipe but the first, from `LAB` on.
+
+    The recipes are in the configuration's order. `factor` is the epoch time of the recipe before,
+    which ran with this batch size, / that of `recipe`: the median, lowest and highest over the
+    machines that ran both (their number: `common_machines`). Batch sizes with fewer than three
+    recipes are left out.
     """
     runs = study.provenance.query("gpus == 1")
     order = list(study.timing["recipe"].unique())
     order = order[order.index(LAB) :] if LAB in order else []
     seconds = runs.pivot_table("epoch_seconds", ["batch_size", "machine"], "recipe", "median")
-    seconds = seconds.reindex(columns=order)
-    factors = (seconds.shift(axis=1) / seconds).groupby("batch_size")
-    columns = {"factor": "median", "factor_min": "min", "factor_max": "max"}
-    columns |= {"common_machines": "count"}
-    found = pd.DataFrame({name: factors.agg(of).stack() for name, of in columns.items()})
-    both = factors.count()[order[1:]].min(axis=1)
-    rows = study.timing.query("gpus == 1 and recipe in @order")
-    rows = rows[rows["batch_size"].isin(both.index[both > 0]) & (len(order) > 2)]
-    return rows.join(found, on=["batch_size", "recipe"])
+    found = [pd.DataFrame(columns=["batch_size", "recipe", "factor", *FACTORS])]
+    for size, own in seconds.reindex(columns=order).groupby("batch_size"):
+        known = own.dropna(axis=1, how="all")
+        factors = (known.shift(axis=1) / known).agg(["median", *FACTORS.values()]).T
+        rows = factors.set_axis(["factor", *FACTORS], axis=1).dropna().rename_axis("recipe")
+        if len(known.columns) > 2:
+            found.append(rows.reset_index().assign(batch_size=size))
+    return pd.concat(found, ignore_index=True).assign(strategy="", gpus=1)
 
 
 def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:

@@ -109,7 +109,7 @@ define(
         "strong speedup", times, flags=above("fixed_global_batch_speedup")
     ),
     efficiency=Column("efficiency", percent),
-    factor=Column("speedup over the recipe above", times),
+    factor=Column("speedup", times),
     rank_step_seconds=Column("step of a rank, ms", scaled(1e3)),
     job_seconds=Column("whole run, s", significant),
     break_even=Column("pays from, epochs", text=lengths, name="break_even_min"),

@@ -59,7 +59,8 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return seconds and rate of kernels in a step, by configuration and class of kernels.
 
     `seconds` of all classes add up to the step: time with kernels of two classes counts for one.
-    Work is FLOPs of matrix products, or bytes of memory traffic of another class. `rate` is work /
+    Work is FLOPs of matrix products, or bytes of memory traffic of another class (0 if unknown).
+    `rate` is work /
     seconds in which the class runs. The peak rate is measured with matrix products, or with copies
     on a GPU. `reached` is `rate` / peak rate. `least_seconds` is work / peak rate.
     """
@@ -98,10 +99,15 @@ def _least_busy(record: RunRecord) -> list[dict[str, Any]]:
 def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
     samples = sum(rank["samples"] or 0 for rank in record["in_memory"])
     images = {"images": samples / record["cell"]["gpus"]}
+    # A trace has no sizes of lists of more than 30 tensors. An update reads weights and gradients
+    # and writes weights.
+    least = 12 * (record["model"]["parameters"] or 0)
     for device in [one for one in _least_busy(record) if "classes" in one]:
         idle = {"idle": {"seconds": max(0, device["seconds"] - device["busy_seconds"])}}
         for kind, sums_of_kind in (device["classes"] | idle).items():
             sums, steps = sums_of_kind | images, device["iterations"]
+            if kind == "optimizer" and sums["bytes"] < least * steps:
+                sums["bytes"] = 0
             yield {"kernel_class": kind} | {name: total / steps for name, total in sums.items()}
 
 
