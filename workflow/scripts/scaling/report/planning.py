@@ -60,10 +60,10 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
 def changes(study: StudyTables) -> pd.DataFrame:
     """Return a row for each batch size on one GPU and each recipe from `LAB` to the last one.
 
-    The recipes are in the configuration's order. `factor` is the epoch time of the recipe before /
-    that of `recipe`: the median, lowest and highest over the machines that ran both (their
-    number: `common_machines`). Batch sizes with a pair that no machine ran are left out. The result
-    is empty if no recipe lies between.
+    Recipes have the order of the configuration. `factor` is the previous recipe's epoch time / that
+    of `recipe`: the median over the `common_machines` machines that ran both, with their range. A
+    batch size is left out if, for two successive recipes, no machine ran both. The result is empty
+    for fewer than 3 recipes.
     """
     runs = study.provenance.query("gpus == 1")
     order = list(study.timing["recipe"].unique())
@@ -85,7 +85,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
     Each recipe and strategy is compared at its batch size nearest to 128 on one GPU. Rows with this
     batch size per GPU show weak scaling. Rows with this global batch show strong scaling.
-    `break_even_…` is NaN where the strong speedup or its interval reaches 1 or less.
+    `break_even_…` is NaN unless the strong speedup (the interval's lower end, if known) is above 1.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules)
