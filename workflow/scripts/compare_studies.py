@@ -1,10 +1,10 @@
 """Compare two studies by configuration: A is the baseline, B the contender.
 
 A and B are names of studies in studies/, or results folders; `folder:recipe` selects one recipe.
-Two recipes of one study are compared by pairs of runs. With `fail`, the exit status is 0 if no
-configuration of B is slower; 1 for an error; 2 if one is slower by more than `fail` and by more
-than noise; 3 if one cannot be judged (other machines, other work, or a single run), or if A and B
-share no configuration.
+Two recipes of one study are compared by pairs of runs. With `fail`, the exit status is 2 if a
+configuration of B is slower than in A by more than `fail` and by more than noise. Otherwise it is 3
+if a configuration cannot be judged (other machines, other work, or a single run), or if no
+configuration is in both. Otherwise it is 0. Errors give 1.
 """
 
 import re
@@ -27,13 +27,13 @@ from scaling.tables.timing import Run, provenance, read_runs, timing
 from scaling.tables.work import settle
 
 SLOWER, NOT_JUDGED = 2, 3
-"""Exit statuses with `fail`: a configuration is slower, or cannot be judged."""
+"""Exit statuses with `fail`: a configuration of B is slower; a configuration cannot be judged."""
 UNTIMED = {"study", "parts", "convergence", "time_to_accuracy", "synchronization", "quantization"}
 """Configuration keys that do not affect times."""
 
 
 def read(name: str) -> tuple[Path, str, list[Run], dict[str, Any], dict[str, str]]:
-    """Return a study's folder, recipe, runs, commands, and facts that can affect times."""
+    """Return folder, selected recipe (or ""), runs, commands, and facts that can affect times."""
     place, _, recipe = name.partition(":")
     there = (Path(place) / stored.CONFIG).is_file()
     folder = Path(place) if there else stored.find(Path("studies"), place)
@@ -61,7 +61,7 @@ def read(name: str) -> tuple[Path, str, list[Run], dict[str, Any], dict[str, str
 
 
 def timed(runs: list[Run], commands: dict[str, Any], name: str = "") -> schema.StudyTables:
-    """Return tables of times and provenance of `runs`. `name` replaces their recipe, unless ""."""
+    """Return tables of times and provenance of `runs`. Unless "", `name` replaces their recipe."""
     times = settle(timing(runs), runs, commands)[0]
     tables = {"timing": times, "provenance": provenance(runs)}
     renamed = {"recipe": name} if name else {}
@@ -77,10 +77,10 @@ def limit_of(text: str) -> float:
 
 
 def decide(table: pd.DataFrame, limit: float) -> tuple[int, pd.DataFrame]:
-    """Return the exit status, and `table` with the slowdown of B.
+    """Return the exit status, and `table` with the slowdown of B relative to A.
 
-    `slower` is a fraction, with the 95 % interval `slower_low` to `slower_high`. `failed` is
-    whether B is slower by more than `limit` and by more than noise.
+    `slower` is B's time / A's time − 1, with the 95 % interval `slower_low` to `slower_high`.
+    `failed` is whether B is slower by more than `limit` and by more than noise.
     """
     ends = {"slower": "ratio", "slower_low": "high", "slower_high": "low"}
     rows = table.assign(**{name: 1 / table[end].astype(float) - 1 for name, end in ends.items()})
@@ -113,7 +113,7 @@ def _table(heads: str, rows: Iterable[Iterable[str]]) -> str:
 
 
 def summary(found: pd.DataFrame) -> str:
-    """Return one line: `12 matched configurations: 9 faster, 3 unclear; median ratio 1.03×`."""
+    """Return `12 matched configurations: 9 faster, 3 unclear; median ratio 1.03×` (times A / B)."""
     counts, known = found["verdict"].value_counts(), found["ratio"].dropna()
     verdicts = [f"{counts[name]} {name}" for name in ratios.VERDICTS if name in counts]
     verdicts = verdicts or ["none judged"] * bool(len(known))
@@ -123,10 +123,10 @@ def summary(found: pd.DataFrame) -> str:
 
 @command_line.script
 def main(a: str, b: str, fail: str = "", output: Path = Path("results/compare")) -> None:
-    """Compare studies `a` and `b`: write a Markdown file and a CSV file, and print the result.
+    """Compare studies `a` and `b`: write Markdown and CSV files to `output`, and print the result.
 
-    `fail` is the limit for slowdowns of `b`, such as `2%`; a larger slowdown fails. With a limit,
-    the verdicts are also written to gate.md and gate.json, and decide the exit status.
+    `fail` is the largest slowdown of `b` that is accepted, such as `2%`. If it is given, the
+    verdicts are also written to gate.md and gate.json, and decide the exit status.
     """
     limit = limit_of(fail) if fail else 0.0
     folder, recipe, runs, commands, facts = read(a)

@@ -1,7 +1,7 @@
 """Train a large-batch technique at one global batch, and write its record.
 
-One process trains all runs on one device, with a micro-batch for each GPU that would share the
-global batch.
+One process trains all runs on one device. It splits each global batch into micro-batches: one for
+each GPU that would share the global batch.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ def main(
     device: Device = "auto",
     cpu_threads: int = 1,
 ) -> None:
-    """Write the record of the technique named `remedy`, with the options `technique`."""
+    """Train the technique named `remedy` with options `technique`; write its record to `output`."""
     kind = environment.resolve_device(device)
     for problem in need_newer_gpu(kind, {"*": study.model_dump()}):
         raise UserError(problem)

@@ -1,6 +1,6 @@
 """Prepare the study's dataset: one .npz file of arrays, and its manifest.
 
-Only this step of a study needs a network, and only for cifar10 without a path.
+Only this step of a study needs internet access, and only for cifar10 without a path.
 """
 
 from dataclasses import replace

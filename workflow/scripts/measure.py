@@ -17,7 +17,7 @@ from scaling.synchronization.plan import Plan
 def check_machine(check: MachineCheck) -> None:
     """Check the machine and write check.json.
 
-    Raise UserError if a finding is bad and `check.check` is "refuse".
+    Raise UserError if `check.check` is "refuse" and a finding has the severity "bad".
     """
     device = environment.resolve_device(check.device)
     if device == "cuda" and check.products:
@@ -56,7 +56,7 @@ def measure_peaks(probe: Probe) -> None:
 
 
 def sweep_messages(sweep: Sweep) -> None:
-    """Time all-reduces of many sizes; write sweep.json, even if the time limit cuts the sweep."""
+    """Time all-reduces of many sizes; write sweep.json, also if the time limit ends it."""
     about: Any = {"name": f"the all-reduce sweep over {sweep.gpus} GPUs", "processes": sweep.gpus}
     found = measure.run("scaling.instruments.allreduce:start", sweep, keep="row", **about)
     if found.timed_out:
@@ -108,7 +108,7 @@ def main(
     sweep: Sweep | None = None,
     plan: Plan | None = None,
 ) -> None:
-    """Make the measurement whose options are given."""
+    """Make each measurement whose options are given; UserError if none are."""
     wanted: dict[Any, Any] = {check_machine: check, measure_peaks: probe}
     wanted |= {sweep_messages: sweep, compare_ranks: plan}
     if not any(wanted.values()):

@@ -27,8 +27,8 @@ def main(
 ) -> None:
     """Draw `figures`, and write report.html and answers.md, in the folder `results`.
 
-    The page shows `tables`, records in the folder `runs`, and the claims in `results`. Its top says
-    whether configurations ran `side_by_side`, and from which study it is `replayed_from`.
+    The page shows `tables`, records in the folder `runs`, and claims.json. `side_by_side`:
+    configurations ran at the same time. `replayed_from`: a stored study's folder, or null.
     """
     found = schema.read_study(study, tables, manifest)
     missing = [*map(claim.label, schema.rows_of(found.timing.query("status == 'missing'")))]

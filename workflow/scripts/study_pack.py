@@ -14,9 +14,9 @@ DATASETS, STUDIES = Path("resources/dataset"), Path("studies")
 
 
 def sources(config: dict[str, Any]) -> dict[Path, Path]:
-    """Return the path of each file of the study, by its path in the packed folder.
+    """Return {path in the packed folder: path of the file now} for each file of the study.
 
-    Missing logs and traces are left out. With `partial: true`, so are missing training records.
+    Missing logs and traces are left out. With `partial: true`, so are missing records of training.
     """
     records = stored.records(config)
     for kind in stored.TRAININGS if config["partial"] else ():
@@ -41,10 +41,10 @@ def sources(config: dict[str, Any]) -> dict[Path, Path]:
 
 
 def pack(found: dict[Path, Path], folder: Path, force: bool) -> None:
-    """Copy the files `found`, and the end of each log, into `folder`.
+    """Copy the files `found` into `folder`, but only the end of each log.
 
-    Raise UserError if `folder` already contains a study, unless `force` replaces it. Other files
-    of the folder are kept.
+    Raise UserError if `folder` already contains a study, unless `force` replaces it. Other files of
+    the folder are kept.
     """
     there = stored.own_files(folder)
     if there and not force:

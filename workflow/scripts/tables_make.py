@@ -27,7 +27,7 @@ from scaling.tables.timing import Run, provenance, read_runs, timing
 OF_MACHINE = (measurements.interconnect, measurements.peaks, measurements.machine)
 KINDS = {"interconnect": SWEEP, "peaks": PEAKS, "machine": CHECK, "convergence": TECHNIQUE}
 OWN = ("synchronization", "quantization")
-"""Kinds of records whose tables come from functions of the same names in `ranks_int8`."""
+"""Kinds of records whose tables are made by functions of `ranks_int8` with the table's name."""
 KINDS |= {"full_trainings": RUN, "synchronization": SYNCHRONIZATION, "quantization": VARIANT}
 RESULTS = {
     "timing": {"epoch_seconds": "s", "samples": "samples"},
@@ -43,13 +43,13 @@ ANSWERS: dict[str, Callable[[schema.StudyTables], Answer]] = {
     **{"Q3.1": q1_to_q3.parts, "Q3.2": q1_to_q3.bandwidth, "Q4": q4.answer},
     **{"Q5": q5_to_b.order, "Q6": q5_to_b.messages, "Q7": q5_to_b.replicas, "B": q5_to_b.int8},
 }
-"""Functions that answer the questions."""
+"""The function that answers each question."""
 
 
 def results_of(tables: schema.StudyTables) -> list[dict[str, Any]]:
     """Return a row for each known value: configuration, quantity, value, 95 % interval and unit.
 
-    Loss and accuracy are means over seeds.
+    Loss and accuracy are means over seeds. An unknown interval is None.
     """
     units, rows = tables.timing.set_index(CELL_KEYS)["unit"], []
     found = {**tables.found, "learning": accuracy.compare_batches(tables)}
@@ -75,7 +75,7 @@ def learns(config: dict[str, Any]) -> bool:
 def of_runs(
     config: dict[str, Any], runs: list[Run], records: dict[str, list[Any]]
 ) -> schema.StudyTables:
-    """Return the tables of the grid's `runs`, and tables of the machine from `records`."""
+    """Return the tables of the grid's `runs`, and of machines: `records` by kind."""
     found = {make.__name__: make(runs) for make in (timing, measurements.costs, provenance)}
     energy = Noise(found["provenance"], "joules_per_image").times(found["costs"])
     found["costs"][schema.interval("joules_per_image")] = energy[["value", *ENDS]]
@@ -97,7 +97,7 @@ def of_runs(
 
 
 def evaluate(tables: schema.StudyTables, learned: bool = True) -> Findings:
-    """Return a study's answers and claims. If not `learned` (synthetic images), Q4 is left out."""
+    """Return a study's answers and claims, without Q4 unless `learned` (not synthetic images)."""
     found = {name: own(tables) for name, own in ANSWERS.items() if learned or name != "Q4"}
     texts = {name: answer.text for name, answer in found.items() if answer.text}
     return Findings(tables.study, texts, [one for own in found.values() for one in own.claims])
@@ -110,7 +110,7 @@ def main(
     """Write all tables into the folder `tables`, and results.json beside it.
 
     `config` is the study's configuration. `runs` is the folder of the grid's records, or null.
-    `records` maps every other kind of record to its files. Synthetic images have no accuracy.
+    `records` maps each other kind of record to its files. Synthetic images have no accuracy.
     """
     study = config["study"]
     read: dict[str, list[Any]]

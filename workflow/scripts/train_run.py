@@ -17,7 +17,7 @@ from scaling.registry.engine import ENGINES
 def main(
     spec: RunSpec, output: Path, images: Path | None = None, manifest: Path | None = None
 ) -> None:
-    """Train `spec` on `images` with `manifest` (of dataset_prepare.py), and write run.json.
+    """Train the run `spec` on `images` with `manifest` (of dataset_prepare.py); write `output`.
 
     A user's command needs neither images nor manifest.
     """

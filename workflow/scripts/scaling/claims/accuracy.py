@@ -1,4 +1,4 @@
-"""Answer question 4: how much accuracy large batches lose in equal epochs, and what helps."""
+"""Answer question 4: how much accuracy large batches lose, and which techniques help."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ OTHER_UPDATES = "muon |lars "
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Return the answer to Q4: accuracy at large batches, with the best techniques if compared."""
+    """Return the answer to Q4: accuracy at large batches, with the best technique if compared."""
     claims = _of_cells(tables)
     trained = tables.remedies.dropna(subset="planned_updates")
     text = _best_techniques(trained)
@@ -41,7 +41,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _best_techniques(table: pd.DataFrame) -> str:
-    """Return text on the best SGD at the smallest batch, and the best of each batch, or ""."""
+    """Return text on the best SGD and each batch's best technique; "" if none was validated."""
     if table["validation_accuracy"].isna().all():
         return ""
     first, *_ = batches = sorted(set(table["global_batch"]))
@@ -58,10 +58,10 @@ def _best_techniques(table: pd.DataFrame) -> str:
 
 
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
-    """Return the row with the best validation accuracy at a batch, or None.
+    """Return the row with the best validation accuracy at a batch, or None if no row qualifies.
 
-    Rows need the reference's number of epochs (or else the smallest), and no diverged seed. `sgd`
-    excludes Muon and LARS.
+    A row qualifies without diverged seeds, and with the reference's number of epochs (without a
+    reference, the smallest number). `sgd` excludes Muon and LARS.
     """
     reference = table[table["reference"].eq(True)]
     epochs = (table if reference.empty else reference)["planned_epochs"].min()
@@ -138,9 +138,9 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Return the claim that the best technique at `batch` is not worse than that at `reference`.
 
     The test is for non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005). If the
-    best learning rate is the first or last of its sweep, the accuracy may be too low. If it is too
-    low at `batch`, a failed test does not refute the claim. If it is too low at `reference`, a
-    passed test does not support the claim.
+    best learning rate is the first or last of its sweep, the accuracy may be too low. At `batch`, a
+    failed test then does not refute the claim. At `reference`, a passed test does not support the
+    claim.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))
@@ -160,7 +160,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the difference of mean test accuracies over the seeds: `own` minus `other`."""
+    """Return the mean test accuracy over seeds of `own` minus that of `other`, with interval."""
     runs = tables.convergence.query("chosen == True").dropna(subset="test_accuracy")
     seeds = runs.groupby(["remedy", "global_batch"])["test_accuracy"].agg(list)
     return statistics.difference(*(seeds[row.remedy, row.global_batch] for row in (other, own)))

@@ -18,8 +18,8 @@ from scaling.core.statistics import Difference, judge
 from scaling.tables.schema import configuration
 
 Verdict = Literal["supported", "refuted", "in part", "unclear"]
-"""Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: it holds
-for some batch sizes, not for all. Unclear: noise hides the result."""
+"""Supported: the values pass the test. Refuted: they contradict the hypothesis. In part: the
+hypothesis holds for some batch sizes, not for all. Unclear: noise hides the result."""
 SYMBOLS: dict[Verdict, str] = dict(zip(get_args(Verdict), "✓✗◐?", strict=True))
 BATCH = "b\u00a0=\u00a0"
 HELD: dict[Verdict, str] = {"supported": "held for", "refuted": "not for", "unclear": "unclear for"}
@@ -61,9 +61,9 @@ class Hypothesis:
     ) -> Claim:
         """Return the claim on configuration `about`: supported if `holds`, else refuted if `fails`.
 
-        Otherwise it is unclear, and its sentence ends with `unclear`, or with "needs {self.more}".
-        `parts` are tuples (row, holds, fails). If their verdicts differ, the claim is "in part", or
-        if none holds, refuted.
+        Otherwise the verdict is "unclear". The sentence then ends with the text `unclear` or, if
+        that is "", with "needs {self.more}". `parts` are tuples (row, holds, fails) with a verdict
+        each. If these differ, the claim is "in part" or, if no part is supported, refuted.
         """
         cells: dict[Verdict, list[str]] = {}
         for cell, yes, no in parts:
@@ -136,7 +136,7 @@ def batch(cell: Any) -> str:
 
 
 def span(values: pd.Series, write: Callable[[float], str] = fmt.percent) -> str:
-    """Return the range of `values` as text: `10–20 %`, `1.83–1.98×`. Negative values become 0."""
+    """Return the range of `values` formatted by `write`, `10–20 %`. Negative values become 0."""
     ends = values.clip(lower=0).agg(["min", "max"]).map(write)
     return re.sub(" %–|×–", "–", "–".join(ends.unique()))
 
@@ -147,7 +147,7 @@ def measured(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def nearest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return `table` sorted by the ratio of batch size and 128, the nearest to 1 first."""
+    """Return `table` sorted by batch size: those nearest to 128, by ratio, come first."""
     factors = (table["batch_size"].astype(float) / REFERENCE_BATCH).map(np.log).abs()
     return table.loc[factors.sort_values(kind="stable").index]
 
@@ -169,10 +169,10 @@ def of_grid(table: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def weak_scaling(rows: pd.DataFrame, timing: pd.DataFrame) -> tuple[str, str]:
-    """Return the column of `rows` with speedups at a fixed batch per GPU, and of what they are.
+    """Return the column of `rows` that has the weak-scaling speedups, and their quantity.
 
-    `rows` are of speedup.csv. They are of training time if all have such a speedup, else of
-    epochs: of throughput if all timed rows in `timing` are of commands that print samples.
+    `rows` are of speedup.csv. The column is `training_speedup` if all have one, else `speedup`.
+    This is of "throughput" if all timed rows in `timing` are of commands that print samples.
     """
     if rows["training_speedup"].notna().all():
         return "training_speedup", "training time"

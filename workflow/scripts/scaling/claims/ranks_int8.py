@@ -94,7 +94,7 @@ def replicas(tables: StudyTables) -> Answer:
 
 
 MARGIN = 1.0
-"""Limit of the hypothesis `LOSS` for the loss of test accuracy, in percentage points."""
+"""Largest loss of test accuracy that hypothesis `LOSS` accepts, in percentage points."""
 
 LOSS = Hypothesis(
     "B-cost",

@@ -39,7 +39,7 @@ FITS = 0.05
 
 
 def batches(tables: StudyTables) -> Answer:
-    """Return the answer to Q1: for each recipe a fit of step times (`_model`), else throughput."""
+    """Return the answer to Q1: for each recipe a fit of step times or, without fit, throughputs."""
     shares = tables.utilization[[*CELL_KEYS, "loading_share", "idle_besides_share"]]
     times = measured(on_several_gpus(tables.timing), "epoch_seconds").query("gpus == 1")
     times = times.sort_values("batch_size", kind="stable").merge(shares, "left", CELL_KEYS)
@@ -203,7 +203,7 @@ def parts(tables: StudyTables) -> Answer:
 
 
 def bandwidth(tables: StudyTables) -> Answer:
-    """Return the answer to Q3.2: bandwidth of gradients, compared with the same messages alone."""
+    """Return the answer to Q3.2: bandwidth of gradient messages in training, and sent alone."""
     known = most_gpus(tables.bandwidth.dropna(subset="utilization"))
     waits = " Messages include waits for the slowest rank, as no start skew was recorded."
     waits *= bool(tables.costs["message_waits"].eq(True).any())

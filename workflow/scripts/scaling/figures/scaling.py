@@ -31,7 +31,7 @@ APART = 0.25
 """The training time is drawn if it differs from the epoch time by more than this fraction."""
 QUANTITIES = {"weights": "weights", "before_relu": "before ReLU", "after_relu": "after ReLU"}
 LIMITS = {"weights": (-127.5, 127.5), "before_relu": (-128.5, 127.5), "after_relu": (127.5,)}
-"""Outer edges of the first and last int8 level. After ReLU, only the edge of the last level."""
+"""Outer edges, in levels, of the first and last int8 level; after ReLU, only of the last level."""
 LEVELS_PER_BIN = 4
 LOOKS: dict[str, dict[str, Any]] = {
     "int8": {"fill": True, "color": style.PALETTE[6], "alpha": 0.4},
@@ -43,7 +43,7 @@ ROW, GAP, BETWEEN = 74, 62, 30
 
 
 def draw_epoch_time(study: StudyTables) -> Figure | None:
-    """Draw epoch time (training time, too, if it differs) over batch size, on the fewest GPUs."""
+    """Draw epoch time over batch size on the fewest GPUs, and training time if it differs."""
     fewest = study.timing["gpus"].min()
     known = on_several_gpus(study.timing).query("gpus == @fewest")
     known = _known(known, "epoch_seconds")
@@ -117,7 +117,7 @@ def draw_bandwidth(study: StudyTables) -> Figure | None:
 
 
 def draw_remedies(study: StudyTables) -> Figure | None:
-    """Draw test accuracy over the global batch. The first and the best techniques have colours."""
+    """Draw test accuracy over the global batch. Only the first and best techniques have colours."""
     known = _known(study.remedies, "test_accuracy", "global_batch")
     if known.empty:
         return None

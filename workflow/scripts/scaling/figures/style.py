@@ -35,7 +35,7 @@ LETTER, TEXT = 8.2, 14.5
 """Width of a letter and height of a line in a label, in pixels."""
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
-"""Content of a figure's file if there is no data."""
+"""Content of a figure's file if there is nothing to draw."""
 _IDS = re.compile(
     r' id="(?:figure|axes|patch|text|line2d|legend|matplotlib|xtick|ytick|[A-Z]\w+)[._][\d.]+"'
 )
@@ -91,9 +91,9 @@ def panel(
 ) -> tuple[Figure, Axes]:
     """Return a figure and its axes. Each (look, rows) is drawn as a line of `column` over `x`.
 
-    `label` is the text below the x axis. `ticks` maps values on the x axis to texts. The y axis
-    includes the value `top`. Error bars go from `{column}_low` to `{column}_high`. They extend the
-    y axis by at most half of the range of the values, and are cut there.
+    `label` is the text below the x axis. `ticks` maps values on the x axis to texts. The y axis is
+    logarithmic if `log`, and includes `top`. Error bars go from `{column}_low` to `{column}_high`.
+    They extend the y axis by at most half the range of the values, and are cut there.
     """
     tall = TOP + HEIGHT + BOTTOM
     figure = Figure(figsize=(WIDTH / PIXELS, tall / PIXELS))
@@ -138,7 +138,7 @@ def note(axes: Axes, *texts: str) -> None:
 
 
 def _y_axis(axes: Axes, values: pd.DataFrame, *, log: bool, least: float) -> None:
-    """Set limits and ticks of the y axis. It includes all values, `least`, and short error bars."""
+    """Set limits and ticks of the y axis for all values, `least`, and error bars (see `panel`)."""
     value, low, high = values[["value", "low", "high"]].to_numpy(float).T
     if log:
         value, low, high = (np.log(np.maximum(one, 1e-12)) for one in (value, low, high))

@@ -54,8 +54,8 @@ def of_study(tables: StudyTables) -> pd.DataFrame:
 def fastest(cells: pd.DataFrame) -> Any | None:
     """Return the row with the shortest epoch time, or None if no row has a time.
 
-    For commands that print samples, return the row with the most samples per second. If a command
-    prints no epochs, its row has the time of a whole run; it needs `IMPORTS_SECONDS` or more.
+    If all timed rows are of commands that print samples, return the row with the most samples per
+    second. A whole run timed as one epoch counts only from `IMPORTS_SECONDS` on.
     """
     timed = measured(cells, "epoch_seconds")
     timed = timed[~timed["whole"].eq(True) | (timed["epoch_seconds"] >= IMPORTS_SECONDS)]
@@ -86,8 +86,8 @@ def by_status(cells: pd.DataFrame) -> str:
 def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
     """Return the contents of a page for each configuration and each time-to-accuracy training.
 
-    A page has the records of the configuration's first repeat. Of each recipe, strategy and number
-    of GPUs, one page has the trace of a step, too: of the traced batch size nearest to 128.
+    A page has the records of the configuration's first repeat. For each recipe, strategy and number
+    of GPUs, only the page of the traced batch size nearest to 128 has the trace of a step.
     """
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = [_page(row, FACTS, numbers, runs, logs / "train_run") for row in rows_of(cells)]
@@ -107,7 +107,7 @@ def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> li
 
 
 def _page(row: Any, facts: str, numbers: Iterable[Any], runs: Path, logs: Path) -> dict[str, Any]:
-    """Return the contents of a configuration's page. `numbers` has (seed, repeat) of each run."""
+    """Return a configuration's page with quantities `facts`. `numbers`: (seed, repeat) of runs."""
     own = [Cell(*(getattr(row, key) for key in CELL_KEYS), *run) for run in numbers]
     ended = [cell.record_path(logs).parent.with_suffix(".log") for cell in own]
     there = [cell for cell in own if cell.record_path(runs).exists()]

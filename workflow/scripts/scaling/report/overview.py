@@ -22,7 +22,7 @@ ADVICE = {
     "waiting_share": "Give each rank cores of its own",
     "utilization": "Only faster GPUs or less work help",
 }
-"""Maps the column of an epoch's largest part to advice that shortens this part, if any is known."""
+"""Advice that shortens an epoch, by the column of its largest part. Not all parts have any."""
 MOST_WARNINGS = 5
 CPU = Markup(
     "<b>A scaling study is for people who train on several GPUs. Processes on a CPU (here called "
@@ -47,7 +47,7 @@ class Card(NamedTuple):
 
 
 def lead(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> Markup:
-    """Return the main results in bold, or "" if there are none."""
+    """Return the main results in bold, "" if there are none; for a CPU study, a fixed text."""
     if on_cpu(study.provenance):
         return CPU.format(LEARNED if len(study.sampler) and len(study.quantization) else "")
     found = [card.result for card in cards if card.result]
@@ -76,7 +76,7 @@ def cards(study: StudyTables, cells: pd.DataFrame) -> list[Card]:
 
 
 def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> str:
-    """Return ASCII text for a terminal: cards, warnings, and configurations by status."""
+    """Return ASCII text for a terminal: cards, warnings, and number of configurations by status."""
     lines = [lead(study, cells, cards).striptags()] * on_cpu(study.provenance)
     for card in cards:
         first = card.text.striptags().partition(". ")[0].removesuffix(".")
@@ -93,7 +93,7 @@ def headline(study: StudyTables, cells: pd.DataFrame, cards: Sequence[Card]) -> 
 
 
 def _pays(row: Any) -> str:
-    """Return from which training length on a row ends first: `from 38 epochs on`.
+    """Return the training length from which on a row ends before one GPU: `from 38 epochs on`.
 
     If machines differ, their range follows: ` at the latest (1–38 by machine)`.
     """
@@ -130,7 +130,7 @@ def _from_the_lab(study: StudyTables, cells: pd.DataFrame) -> Iterator[Card]:
 
 
 def _changed(study: StudyTables) -> Markup:
-    """Return how many times as fast each recipe is as the one before, "" if unknown."""
+    """Return text on the speedup of each recipe over the one before it; "" if unknown."""
     rows = changes(study).query(f"batch_size == {REFERENCE_BATCH}")
     if rows.empty:
         return Markup("")
@@ -151,9 +151,9 @@ def _throughput(best: Any) -> Iterator[Card]:
 
 
 def _more_gpus(cells: pd.DataFrame, recipe: str) -> Iterator[Card]:
-    """Yield a card on the speedup of `recipe` for b near 128, if any recipe has one.
+    """Yield a card on the speedup at the batch size nearest to 128; nothing without a speedup.
 
-    If `recipe` has none, the card is of the most efficient recipe.
+    The card is on the most efficient strategy of `recipe` or, if `recipe` has none, of all recipes.
     """
     preferred = by_efficiency(cells[cells["recipe"] == recipe])
     for _, rows in (preferred or by_efficiency(cells))[:1]:

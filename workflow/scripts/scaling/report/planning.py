@@ -63,9 +63,9 @@ FACTORS = {"factor_min": "min", "factor_max": "max", "common_machines": "count"}
 def changes(study: StudyTables) -> pd.DataFrame:
     """Return a row for each batch size on one GPU and each recipe but the first, from `LAB` on.
 
-    The recipes are in the configuration's order. `factor` is the epoch time of the recipe before,
-    which ran with this batch size, / that of `recipe`: the median, lowest and highest over the
-    machines that ran both (their number: `common_machines`). Batch sizes with fewer than three
+    Recipes have the order of the configuration; those without a run at a batch size are skipped
+    there. `factor` is the previous recipe's epoch time / that of `recipe`: the median over the
+    `common_machines` machines that ran both, with their range. Batch sizes with fewer than three
     recipes are left out.
     """
     runs = study.provenance.query("gpus == 1")
@@ -87,7 +87,7 @@ def how_many_gpus(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
 
     Each recipe and strategy is compared at its batch size nearest to 128 on one GPU. Rows with this
     batch size per GPU show weak scaling. Rows with this global batch show strong scaling.
-    `break_even_…` is NaN where the strong speedup or its interval reaches 1 or less.
+    `break_even_…` is NaN unless the strong speedup (the interval's lower end, if known) is above 1.
     """
     joules = cells["joules_per_image"] * cells["samples"]
     timed = cells[cells["status"] == "ok"].assign(epoch_joules=joules)

@@ -20,7 +20,7 @@ EXPERIMENTS = {
     "techniques": ["scaling.large_batches.experiment"],
     "int8": ["scaling.quantization.training", "scaling.quantization.variant"],
 }
-"""Modules that measure without an engine of the registry, by the name given to their rows."""
+"""Modules that measure without an engine of the registry, by the name used as their engine."""
 SOFTWARE = {"torch": "torch", "cuda": "CUDA", "nccl": "NCCL", "driver": "driver"}
 
 
@@ -70,7 +70,7 @@ def _nodes(runs: pd.DataFrame) -> str:
 
 
 def unfit(findings: pd.DataFrame) -> str:
-    """Return the first finding of the machine check and the number of further ones, or ""."""
+    """Return the machine check's first finding and the number of others; "" without findings."""
     more = f" And {len(findings) - 1} more: machine.csv." if len(findings) > 1 else ""
     places = (findings["host"] + " " + findings["gpu"].str[:12]).str.strip()
     return "".join((places + ": " + findings["message"] + ".")[:1]) + more
@@ -107,14 +107,14 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
 
 
 def _untimed(study: StudyTables) -> pd.DataFrame:
-    """Return what was trained besides timed runs, with the names in `EXPERIMENTS` as engines."""
+    """Return the trainings outside the grid; their `engine` may be a name in `EXPERIMENTS`."""
     techniques = study.convergence.assign(engine="techniques", model="")
     networks = study.quantization.assign(engine="int8", model="", status="ok")
     return pd.concat([techniques, study.trained_to_accuracy.assign(status="ok"), networks])
 
 
 def _trainings(table: pd.DataFrame) -> str:
-    """Return a text, `0 of 3 trainings reached 89 % (75.9–80.6 %)`, or ""."""
+    """Return text, `0 of 3 trainings reached 89 % (75.9–80.6 %)`; "" if the table is empty."""
     reached, seeds = (int(table[name].sum()) for name in ("reached", "seeds"))
     trainings = fmt.plural(seeds, "training")
     ends = pd.concat([table["test_accuracy_min"], table["test_accuracy_max"]]).dropna()

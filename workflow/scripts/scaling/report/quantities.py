@@ -39,14 +39,14 @@ def ends(row: Any) -> str:
 
 
 def compiling(row: Any) -> str:
-    """Return `compiling: 95` (s), or `compiling` if all runs compiled code, or "" if none did."""
+    """Return `compiling: 95` (start-up, s); `compiling` if all runs compiled code; "" if none."""
     cold = row.startup_cold_seconds
     seconds = "" if cold == row.other_seconds else f": {significant(cold)}"
     return "" if pd.isna(cold) else f"compiling{seconds}"
 
 
 def lengths(row: Any) -> str:
-    """Return the numbers of epochs from which a row ends first: `31`, or `1–38` by machine."""
+    """Return from how many epochs on a row beats one GPU: `31`, or `1–38` by machine."""
     return "–".join(dict.fromkeys(map(count, (row.break_even_min, row.break_even_max))))
 
 
@@ -66,7 +66,7 @@ def fixed(value: float, digits: int = 2) -> str:
 
 
 def hundredths(share: float) -> str:
-    """Return a fraction in percent, without the sign."""
+    """Return a fraction in percent, without the percent sign."""
     return percent(share).removesuffix(" %")
 
 
@@ -80,7 +80,7 @@ show whether it is above or below 1."""
 
 
 def above(ratio: str) -> dict[str, OfRow]:
-    """Return the flag of a speedup `ratio` above the number of GPUs."""
+    """Return the flag `superlinear`: the speedup `ratio` is above the number of GPUs."""
     return {"superlinear": lambda row: getattr(row, ratio) > row.gpus}
 
 

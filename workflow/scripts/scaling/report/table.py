@@ -76,9 +76,9 @@ def place(row: Any) -> list[str]:
 class Column:
     """A column of a table. A cell has the value `name` of its row and, below, the value's interval.
 
-    `write` formats value and interval. If `text` is given, it formats the whole row instead, and
-    there is no interval. `detail` returns further text for the second line. `flags` maps labels,
-    formatted with the row, to conditions.
+    `write` formats the value and its interval. If given, `text` formats the whole row instead,
+    without an interval. `detail` formats further text for the second line. `flags` maps labels,
+    formatted with the row, to the conditions on the row for showing them.
     """
 
     head: str
@@ -168,8 +168,8 @@ class View:
 
     `keys` and `columns` list names of quantities. `keys` are printed as headings of rows, `columns`
     as cells. If `across` names a column of the frame, each of its values becomes a column of the
-    table, with the heading `heading(value)`. They are sorted by the numbers in them. A cell then
-    has all quantities of `columns`, one below another, and rows with equal keys are merged.
+    table, with the heading `heading(value)`. They are sorted by the numbers in these values. A cell
+    then has all quantities of `columns`, one below another, and rows with equal keys are merged.
     """
 
     name: str
@@ -234,10 +234,10 @@ def _filled(cell: Figure) -> bool:
 
 
 def over_machines(rows: pd.DataFrame, keys: str) -> pd.DataFrame:
-    """Return a row for each value of `keys`: medians of each machine, then over machines.
+    """Return a row per value of the columns `keys`: medians per machine, then over machines.
 
-    Columns `…_min` and `…_max` are those of all rows. `correct` holds if it does in all. `merged`
-    is the number of rows. Of texts, the first is returned.
+    Columns `…_min` and `…_max` are extremes of all rows. `correct` is whether all rows are correct.
+    `merged` is the number of rows. Texts are of the first row.
     """
     by, rows = keys.split(), rows.assign(merged=1)
     how = dict.fromkeys(rows.columns.difference([*by, "machine"]), "first")
@@ -250,6 +250,6 @@ def over_machines(rows: pd.DataFrame, keys: str) -> pd.DataFrame:
 
 
 def merged(quantities: str) -> OfFrame:
-    """Return a function for a table by `over_machines`: its note, "" if all was measured once."""
+    """Return a function from a table of `over_machines` to its note; "" if nothing was merged."""
     text = f"{quantities} are medians over machines, and over repeats on one; ranges are of all."
     return lambda rows: text * bool(rows["merged"].max() > 1)

@@ -17,10 +17,10 @@ from scaling.report.table import cell_id, figure
 from scaling.tables.schema import configuration, rows_of
 
 FULL = 84.0
-"""Width of the longest bar, in % of its row; the rest of the row is for its number."""
+"""Width of the longest bar, in % of its row; the rest is for the number beside the bar."""
 ENLARGED = 3
-"""A recipe's bars are enlarged if the longest bar of all recipes is ≥ 3 times its longest bar. All
-enlarged bars have one scale."""
+"""A recipe's bars are enlarged if the longest bar of all recipes is ≥ 3 times as long as the
+recipe's longest. All enlarged bars have one scale."""
 COMPUTING, IDLE, MESSAGES = 2, 4, 5
 COMMUNICATION = ("nccl", "memcpy ptop")
 
@@ -46,7 +46,7 @@ class Bar(NamedTuple):
 
 
 def epochs(cells: pd.DataFrame) -> dict[str, list[Bar]]:
-    """Return bars of epochs by heading, with measured parts. Much faster recipes are enlarged."""
+    """Return bars of epochs with measured parts, by heading. Much faster recipes are enlarged."""
     known = cells[["utilization", "idle_share", "loading_share"]].notna().any(axis=1)
     timed = cells[cells["status"].eq("ok") & known]
     longest = timed.groupby("recipe", sort=False)["epoch_seconds"].max()
@@ -108,8 +108,8 @@ def _span(row: Any, scale: float) -> Part:
 def spans_of(path: Path) -> pd.DataFrame:
     """Return spans of a traced step: GPU, kind (`COMPUTING` or `MESSAGES`), start and end in µs.
 
-    Columns are `device`, `kind`, `low` and `high`. Spans of the same kind are merged if they are
-    under 0.5 % of the step apart.
+    Columns are `device`, `kind`, `low` and `high`. Spans of one GPU and kind are merged if they are
+    less than 0.5 % of the step apart.
     """
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     names = {one["pid"]: one["args"]["name"] for one in events if one["ph"] == "M"}

@@ -21,8 +21,8 @@ from scaling.tables.timing import Run, about, break_even, compiled, epochs, joul
 MEANS = ["train_loss", "train_accuracy"]
 LEARNING = [*MEANS, "test_accuracy"]
 SEEDS = 3
-"""With fewer seeds, intervals use a standard deviation of all configurations (`_equal_trainings`).
-The interval of two seeds alone would be ± 9 of their standard deviations."""
+"""With fewer seeds, intervals of a difference use the standard deviation pooled over configurations
+(`_equal_trainings`): two seeds alone would give an interval of ± 9 standard deviations."""
 EPOCH = 5
 AS_WELL = 0.02
 """A configuration is as accurate as its reference if the interval of the difference in accuracy
@@ -38,8 +38,8 @@ CHOSEN = ["factor", "learning_rate", "planned_epochs", "planned_updates"]
 def accuracy(runs: list[Run]) -> pd.DataFrame:
     """Return loss and accuracy of each run in each planned epoch (from 1).
 
-    Training metrics are means over ranks, weighted by samples. The accuracies of a diverged run are
-    NaN. A run without epochs has one row.
+    Training metrics are means over ranks, weighted by samples. The last epoch has the test metrics.
+    The accuracies of a diverged run are NaN. A run without epochs has one row, without metrics.
     """
     rows: list[dict[str, Any]] = []
     for cell, record in runs:
@@ -62,12 +62,12 @@ def accuracy(runs: list[Run]) -> pd.DataFrame:
 def compare_batches(tables: StudyTables) -> pd.DataFrame:
     """Return loss and accuracy of each configuration, and `difference` from its recipe's reference.
 
-    Values are means over seeds, with 95 % intervals; `test_accuracy_min` and `test_accuracy_max`
-    are of all runs, repeats included. Training metrics are of epoch 5 (or the last epoch, if
-    fewer). `difference` is test accuracy minus test accuracy of the reference. The reference has 1
-    GPU and batch size 128 (with techniques: their reference batch), else the least batch size. With
-    fewer than 3 seeds, the interval of `difference` uses the standard deviation pooled over all
-    configurations.
+    Values are means over seeds, with 95 % intervals. `test_accuracy_min` and `test_accuracy_max`
+    are over all runs, repeats included. Training metrics are of epoch 5, or of the last epoch if
+    there are fewer. `difference` is test accuracy minus the reference's. A recipe's reference ran
+    on 1 GPU with batch size 128 (with techniques: their reference batch) or, without such a run,
+    with the smallest batch size. With fewer than 3 seeds, the interval of `difference` uses the
+    standard deviation pooled over all configurations.
     """
     # A seed's repeats start alike, and may even end alike: they count as one training.
     of_seeds = tables.accuracy.groupby([*CELL_KEYS, "seed", "epoch"], dropna=False)
@@ -105,8 +105,8 @@ def compare_batches(tables: StudyTables) -> pd.DataFrame:
 def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
     """Return the pooled standard deviation of test accuracies, and its degrees of freedom.
 
-    A group has the trainings with equal recipe, global batch and number of epochs. If no group has
-    two trainings, return (NaN, 0).
+    Deviations are from the mean over trainings with equal recipe, global batch and number of
+    epochs. If no two trainings are equal in these, return (NaN, 0).
     """
     alike = [accuracy["recipe"], accuracy["gpus"] * accuracy["batch_size"], accuracy["epoch"]]
     groups = accuracy["test_accuracy"].dropna().groupby(alike)
@@ -118,12 +118,12 @@ def _equal_trainings(accuracy: pd.DataFrame) -> tuple[float, int]:
 def trained_to_accuracy(records: Sequence[RunRecord], accuracy: float) -> pd.DataFrame:
     """Return a row per number of GPUs, for trainings with the target `accuracy`.
 
-    Values are medians and ranges over trainings: of epochs, times and joules, over those with
-    status "ok". `training_seconds` is the sum of epoch times, corrected for machine differences
-    (noise.py); its range is as measured. `run_seconds` leaves out runs that compiled code;
-    `run_cold_seconds` is of these runs. `speedup` and `break_even_…` compare with the fewest GPUs,
-    if all trainings of both reached the accuracy; `speedup` is a ratio of training seconds.
-    Columns of machine and code have the values of all trainings.
+    Values are medians and ranges over trainings; epochs, times and joules are only of trainings
+    with status "ok". `training_seconds` is the sum of epoch times, corrected for machine
+    differences (noise.py), but its range is not corrected. `run_cold_seconds` is of runs that
+    compiled code, `run_seconds` of all others. `speedup` (of training seconds) and `break_even_…`
+    compare with the fewest GPUs. They are NaN unless all trainings on either number of GPUs reached
+    the accuracy. Columns `schema.ORIGIN` have the values of all trainings.
     """
     trainings = pd.DataFrame([_training(record, accuracy) for record in records])
     whole, cold = trainings["run_seconds"].astype(float), trainings["compiled"].eq(True)
@@ -180,7 +180,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
     """Return a row per run of each technique, with metrics of the run's last epoch.
 
     A technique without runs has one row. `reference` is true for plain SGD at the reference batch.
-    If several techniques are plain SGD, it is true for the one with the most learning rates.
+    If several techniques are plain SGD, it is true for that with the most learning rates tried.
     """
     reference = max(records, key=_rates_of_plain_sgd, default=None)
     rows: list[dict[str, Any]] = []
@@ -196,7 +196,7 @@ def convergence(records: Sequence[TechniqueRecord]) -> pd.DataFrame:
 
 
 def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
-    """Return the number of learning rates tried; 0 unless plain SGD at the reference batch."""
+    """Return how many learning rates were tried; 0 if not plain SGD at the reference batch."""
     at_reference = record["global_batch"] == record["training"]["reference_batch"]
     # There every scaling rule gives the base rate.
     plain = at_reference and _changed(record).keys() <= {"scaling"}
@@ -205,7 +205,7 @@ def _rates_of_plain_sgd(record: TechniqueRecord) -> int:
 
 
 def _changed(record: TechniqueRecord) -> dict[str, str]:
-    """Return the options of a technique that differ from plain SGD, as text by option name."""
+    """Return {option: text} for the options of a technique that differ from plain SGD."""
     plain = Technique().model_dump(exclude={"factors"})
     changes = {}
     for name, value in record["options"].items():
@@ -219,9 +219,9 @@ def _changed(record: TechniqueRecord) -> dict[str, str]:
 def remedies(runs: pd.DataFrame, accuracy_margin: float) -> pd.DataFrame:
     """Return a row per technique and global batch: means over seeds at the chosen learning rate.
 
-    Seeds whose loss was not finite have no accuracy; without any, `status` is "diverged".
-    `validation_accuracy` is from the sweep that chose the rate. `accuracy_margin`, the tolerated
-    loss of test accuracy, becomes a column.
+    A seed whose loss was not finite has no accuracy. If no seed has one, `status` is "diverged".
+    `validation_accuracy` is from the sweep that chose the learning rate. `accuracy_margin`, the
+    tolerated decrease of test accuracy (a fraction), becomes a column.
     """
     keys, held_out = ["remedy", "global_batch"], runs[runs["held_out"].eq(True)]
     chosen = runs[runs["chosen"].eq(True)].assign(failed=runs["diverged"] != "")

@@ -25,10 +25,10 @@ PEAKS = ["peak_flops_per_second", "peak_bytes_per_second"]
 def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return the seconds per epoch of the gradient exchange, for configurations on several GPUs.
 
-    `compute_seconds` is the training time without exchange; the exchange adds `delay_seconds`. From
-    traced steps, `messages_seconds` is the time in which messages run; `exposed_seconds` is the
-    part of it without other kernels. Values are means over runs, with 95 % intervals; of delays,
-    the mean is of fractions of a step, as machines differ.
+    `delay_seconds` is the training time with exchange minus that without (`compute_seconds`). In
+    traced steps, messages run during `messages_seconds`, of which `exposed_seconds` are without
+    other kernels. Values are means over runs, with 95 % intervals. Delays are averaged as fractions
+    of the training time, because machines differ.
     """
     rows = [asdict(cell) | _exchange(record) for cell, record in runs if record and cell.gpus > 1]
     steps = pd.DataFrame(rows, columns=[*CELL_KEYS, *EXCHANGE])
@@ -44,9 +44,9 @@ def communication(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def exchange(table: pd.DataFrame) -> pd.DataFrame:
-    """Return communication.csv with `exchange_seconds`: `delay_seconds`, else `exposed_seconds`.
+    """Return communication.csv with `exchange_seconds` and `exchange_share` (of the training time).
 
-    `exchange_share` is its fraction of the training time.
+    `exchange_seconds` is `delay_seconds` or, if unknown, `exposed_seconds`.
     """
     names = interval("exchange_seconds")
     kinds = ("delay_seconds", "exposed_seconds")
@@ -56,10 +56,10 @@ def exchange(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _exchange(record: RunRecord) -> dict[str, float]:
-    """Return values of `EXCHANGE` per iteration, without quantities that are not measured.
+    """Return, per iteration, those of the quantities `EXCHANGE` that were measured.
 
-    `delay_share` is a fraction of the slowest rank's step. Seconds are minima over ranks (least
-    waiting).
+    `delay_share` is a fraction of the slowest rank's step. Seconds are minima over ranks, because
+    the rank with the minimum waits least for others.
     """
     values = {}
 
@@ -84,11 +84,11 @@ def of_machines(tables: StudyTables) -> pd.DataFrame:
 
 
 def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
-    """Return bytes per iteration on the busiest link, and bandwidth of standalone messages in GB/s.
+    """Return the number of bytes per iteration on the busiest link, and a bandwidth in GB/s.
 
-    Standalone messages are sent without training, in sweeps on the machines of `row`. If the
-    strategy has `sweep_kinds`, messages of these kinds count; otherwise, all-reduces of the sizes
-    `row.message_bytes`. The bandwidth is NaN if a message is missing or had wrong results.
+    The bandwidth is of messages sent without training, in sweeps (`interconnect`) on the machines
+    of `row`. They have the strategy's `sweep_kinds` or, if there are none, are all-reduces of the
+    sizes `row.message_bytes`. The bandwidth is NaN if any is missing or had wrong results.
     """
     strategy = STRATEGIES.find(row.strategy)
     whole = interconnect.loc[interconnect["kind"] == "gradients", "message_bytes"].max()
@@ -106,9 +106,9 @@ def _link(row: Any, interconnect: pd.DataFrame) -> tuple[float, float]:
 
 
 def bandwidth(tables: StudyTables) -> pd.DataFrame:
-    """Return the bandwidth of messages in training, without training (`peak_…`), and the ratio.
+    """Return bandwidths (GB/s) of messages in training and without (`peak_…`), and their ratio.
 
-    In training, the bandwidth is bytes on the busiest link / seconds of messages, in GB/s.
+    The bandwidth in training is the number of bytes on the busiest link / seconds of messages.
     """
     table = tables.timing.loc[tables.timing["gpus"] > 1, [*CELL_KEYS, "status", "iterations"]]
     costs = tables.costs[[*CELL_KEYS, "sent_share", "message_bytes", "engine"]]
@@ -147,15 +147,15 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
     """Return the utilization (MFU) of each configuration, and shares of its epoch, as fractions.
 
     On N GPUs, utilization = images/s · flops_per_image / (N · peak FLOP/s) (Chowdhery et al. 2022,
-    arXiv:2204.02311, section 4.1). `idle_share` is 1 − busy seconds / epoch of the GPU that is busy
-    least. `loading_share` is 1 − training / epoch of runs, a geometric mean over machines.
+    arXiv:2204.02311, section 4.1). `idle_share` is 1 − busy time / epoch time of the least busy
+    GPU. `loading_share` is 1 − training time / epoch time (a geometric mean over machines).
 
-    Six shares add up to 1: (1) utilization; (2) `loading_share`, data wait; (3) `exposed_share`,
-    messages without compute; (4) `slower_share`, compute kernels minus utilization; (5)
-    `idle_besides_share`, `idle_share` minus `loading_share`; (6) the remainder. It is called
-    `waiting_share` (messages wait for other ranks), or `unknown_share` without a trace. Without a
-    peak rate, `computing_share`, all compute kernels, stands for (1) and (4). If data wait,
-    messages and compute kernels exceed the epoch, messages and compute kernels are scaled to fit.
+    Six shares add up to 1: utilization, `loading_share` (data wait), `exposed_share` (messages
+    without compute kernels), `slower_share` (compute kernels minus utilization),
+    `idle_besides_share` (`idle_share` minus `loading_share`), and the remainder. The remainder is
+    `waiting_share` (messages wait for other ranks) or, without a trace, `unknown_share`. Without a
+    peak rate, `computing_share` (all compute kernels) replaces utilization and `slower_share`. If
+    data wait, messages and compute kernels exceed the epoch, the last two are scaled to fit.
     """
     table, messages = tables.timing, tables.communication[[*CELL_KEYS, "exposed_seconds"]]
     for own in (tables.costs, messages, _limits(tables)):
@@ -208,7 +208,7 @@ def utilization(tables: StudyTables) -> pd.DataFrame:
 
 
 def audit(tables: StudyTables, slow: pd.DataFrame) -> pd.DataFrame:
-    """Return the warnings `slow`, and a warning for each epoch faster than the peak rate allows."""
+    """Return the warnings `slow`, and one for each configuration with utilization above 1."""
     fast = tables.utilization.query("utilization > 1")
     text = " of the measured peak: the epoch took less time than its operations can take"
     fast = fast.assign(message=[fmt.percent(share) + text for share in fast["utilization"]])

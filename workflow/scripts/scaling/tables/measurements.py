@@ -58,11 +58,10 @@ def slow_ranks(runs: list[Run]) -> pd.DataFrame:
 def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
     """Return seconds and rate of kernels in a step, by configuration and class of kernels.
 
-    `seconds` of all classes add up to the step: time with kernels of two classes counts for one.
-    Work is FLOPs of matrix products, or bytes of memory traffic of another class (0 if unknown).
-    `rate` is work /
-    seconds in which the class runs. The peak rate is measured with matrix products, or with copies
-    on a GPU. `reached` is `rate` / peak rate. `least_seconds` is work / peak rate.
+    The `seconds` of all classes add up to the step: time with kernels of two classes counts for
+    one. `rate` is work / all seconds in which the class runs. Work is FLOPs of matrix products, or
+    bytes of memory traffic of another class, if known. The peak rate is that of matrix products, or of copies
+    on a GPU. `reached` is `rate` / peak rate, and `least_seconds` is work / peak rate.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -86,9 +85,9 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _least_busy(record: RunRecord) -> list[dict[str, Any]]:
-    """Return the traced steps of the GPU that is busy least, in a list; [] if a GPU has no trace.
+    """Return [traced steps of the GPU that is busy least], or [] if a GPU has no trace.
 
-    A GPU counts as busy while its messages wait for other ranks. This GPU waits least.
+    A GPU is also busy while its messages wait for other ranks. The least busy GPU waits least.
     """
     read: Any = record["device_time"]
     if not all("busy_seconds" in one and one["iterations"] for one in read):
@@ -114,13 +113,13 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 def costs(runs: list[Run]) -> pd.DataFrame:
     """Return FLOPs per image, peak memory, start-up and step times of each configuration.
 
-    `drift` is the largest slowdown of epochs in a run, a fraction. `power_capped_share` is the
+    `drift` is the largest change of epoch times in a run, a fraction. `power_capped_share` is the
     fraction of measured time at the power limit (maximum over GPUs). `startup_seconds` leaves out
     runs that compiled code. `break_even_…` compare with one GPU at the same global batch.
     `switches` are the options that all runs enable. `message_bytes` are the sizes of a step's
-    gradient messages, if equal in all runs. `message_waits` says that traced messages include waits
-    for ranks, because a record lacks the start skew. `rank_step_seconds` is the median over ranks
-    of step times that a user's command prints (scaling_client.py). Columns `step_…` are of traced
+    gradient messages, if equal in all runs. `message_waits`: some traced messages include waits for
+    ranks, as their record lacks the start skew. `rank_step_seconds` is the median over ranks of
+    step times that a user's command prints (scaling_client.py). Columns `step_…` are of traced
     steps of each run's least busy GPU: medians over runs.
     """
     cells = [(cell, records, _started(records)) for cell, records, _ in by_cell(runs)]
@@ -196,7 +195,7 @@ def _power_capped(record: RunRecord) -> tuple[Any, ...]:
 
 
 def _message_bytes(record: RunRecord) -> str | None:
-    """Return the bytes of each gradient message of a step, as sent, separated by spaces."""
+    """Return the size in bytes of each gradient message of a step, as sent: `1024 512`, or None."""
     sizes, share = record["communication"]["bucket_bytes"], record["communication"]["sent_share"]
     # Buckets of float32 gradients; others are recorded as sent.
     whole = sum(sizes) >= (record["model"]["gradient_bytes"] or 0)
@@ -236,8 +235,8 @@ def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
 def peaks(documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the rate of each matrix product and copy in the peak records: work / median seconds.
 
-    Work is 2·n³ FLOP for n×n matrices. For a copy it is the copied bytes, or twice these if the
-    copy is on one device (read and write). `peak` marks the best rate of a machine, quantity,
+    The work is 2·n³ FLOP for n×n matrices. For a copy, it is the number of copied bytes, or twice
+    this number on one device (read and write). `peak` marks the best rate of a machine, quantity,
     precision and `state` (`sprint`: after a rest; `sustained`: under load).
     """
     rows = []

@@ -32,15 +32,15 @@ OTHER_CODE = "no ratio: other code measured the two"
 NO_CHAIN = "no ratio: no chain of machines connects the two"
 ENDS = ["low", "high"]
 RATIO = ["ratio", *ENDS, "verdict", "more_runs", "scope", "note"]
-"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, and why it is missing."""
+"""Columns of a ratio: value, 95 % interval, verdict, runs to add, scope, and why it is NaN."""
 Array = NDArray[np.float64]
 
 
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
     """Set `machine` in the environment of each record. Records of one machine get equal names.
 
-    Nodes that one job joined, directly or by other nodes, are one machine, named `node+node`. Old
-    records do not name their machine. They are compared by UUIDs of GPUs, or else by hosts.
+    Nodes that one job or a chain of jobs connects are one machine, named `node+node`. Old records,
+    which do not name their machine, are matched by UUIDs of GPUs or, without UUIDs, by hosts.
     """
     environments = [record["environment"] for record in records]
     older = [one.get("device_ids") or one.get("hosts") or [""] for one in environments]
@@ -63,10 +63,10 @@ def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 
 def of_one_code(runs: pd.DataFrame, keys: Any = CELL_KEYS) -> pd.DataFrame:
-    """Return the runs of one `code` (version of the measuring code) for each configuration.
+    """Return, for each configuration, the runs of one `code` (version of the measuring code).
 
-    Of the codes that ran it, this is the one that ran most configurations of its recipe. The
-    columns `keys` identify a configuration.
+    Of the codes that a configuration ran with, this is the one with the most configurations of the
+    recipe. The columns `keys` identify a configuration.
     """
     ran = runs.drop_duplicates([*keys, "code"]).groupby(["recipe", "code"]).size()
     shared = runs.join(ran.rename("shared"), on=["recipe", "code"])
@@ -119,7 +119,7 @@ class Noise:
         self._variance = squares @ self._kind / self._freedom
 
     def _of(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Return `weights` [sum, run] @ log times, with standard errors and degrees of freedom."""
+        """Return `weights` [sum, run] @ log times, their standard errors and degrees of freedom."""
         parts = weights**2 @ self._kind
         parts = np.where(parts > 1e-12, parts * self._variance, 0)
         whole = parts.sum(axis=1)
@@ -161,7 +161,7 @@ class Noise:
     def ratios(
         self, one: pd.DataFrame, other: pd.DataFrame, factor: pd.Series | float = 1.0
     ) -> pd.DataFrame:
-        """Return `factor` · time of `one` / time of `other` for each row, as columns `RATIO`."""
+        """Return `factor` · time of `one` / time of `other` row by row, with columns `RATIO`."""
         more = np.log(np.broadcast_to(np.asarray(factor, float), len(one)))
         wanted = (pd.MultiIndex.from_frame(own[self._cells.names]) for own in (one, other))
         rows = map(self._ratio, *map(self._cells.get_indexer, wanted), more)
@@ -190,7 +190,7 @@ class Noise:
 
 
 def _reach(freedom: Any, confidence: float = CONFIDENCE) -> Any:
-    """Return half the width of Student's t interval, in standard errors."""
+    """Return half the width of Student's t interval, in standard errors, for `freedom` degrees."""
     return stdtrit(freedom, (1 + confidence) / 2)
 
 
@@ -202,8 +202,8 @@ def most_nodes(machines: Iterable[str]) -> int:
 def scope(runs: int, machines: Set[str], unknown: bool) -> str:
     """Return the basis of a ratio as text: `3 machines`, or for one machine `5 runs, 1 machine`.
 
-    A machine of several nodes is `2 nodes`. If the ratio's interval is `unknown`, the text is
-    `5 runs: no interval`.
+    All `machines` timed both sides. A machine of several nodes is `2 nodes`. If the ratio's
+    interval is `unknown`, the text is `5 runs: no interval`.
     """
     if len(machines) > 1 and not unknown:
         return fmt.plural(len(machines), "machine")
@@ -215,12 +215,12 @@ def scope(runs: int, machines: Set[str], unknown: bool) -> str:
 
 
 def verdict(log: float, error: float, freedom: float, runs: int) -> tuple[str, float]:
-    """Return the verdict on a ratio, and how many runs to add if it is `unclear`.
+    """Return the verdict on a ratio, and how many runs to add if it is `unclear` (else NaN).
 
-    The ratio is a baseline's time / a configuration's time; `log` is its logarithm, with standard
-    error `error`. If the 95 % interval excludes 1, the verdict is `faster` (ratio above 1) or
-    `slower`. It is `same` if the 90 % interval is within 1 ± `SAME`, and "" if the error is NaN.
-    More runs shorten the interval and add degrees of freedom.
+    The ratio is a baseline's time / a configuration's time. `log` is its logarithm, with standard
+    error `error` and degrees of `freedom`. The verdict is `faster` (ratio above 1) or `slower` if
+    the 95 % interval excludes 1, `same` if the 90 % interval is within 1 ± `SAME`, and otherwise
+    `unclear`. It is "" if the error is NaN. More runs than `runs` shorten the interval.
     """
     if math.isnan(error):
         return "", math.nan

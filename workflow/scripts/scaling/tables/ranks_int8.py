@@ -22,7 +22,7 @@ CONTENTS = {("forward", "broadcast"): "buffers", ("backward", "all_reduce"): "gr
 
 
 def sampler(documents: list[Row]) -> pd.DataFrame:
-    """Return the image order of each training, epoch (from 0) and rank.
+    """Return a row on the order of images of each training, epoch (from 0) and rank.
 
     `first_epoch` is the first epoch in which the rank had the same order. `orders_of` in
     synchronization/worker.py explains the other columns.
@@ -40,9 +40,9 @@ def sampler(documents: list[Row]) -> pd.DataFrame:
 
 
 def collectives(documents: list[Row]) -> pd.DataFrame:
-    """Return the messages of a rank under DDP in the order of sending; step 0 is before training.
+    """Return a row per message of a rank under DDP, in the order of sending.
 
-    Messages of other strategies are only in the records.
+    Step 0 is before training. Messages of other strategies are only in the records.
     """
     rows = [
         {**document, **message, "gradient_bytes": document["model"]["parameter_bytes"]}
@@ -82,7 +82,7 @@ def buffers(documents: list[Row]) -> pd.DataFrame:
 
 
 def by_buffers(table: pd.DataFrame) -> pd.DataFrame:
-    """Return differences between ranks by value of `buffers`: the largest of all trainings.
+    """Return the largest differences between ranks over all trainings, by value of `buffers`.
 
     `variance_drift_max` also has its range over trainings. `equal_parameters` says whether the
     ranks of each training have the same parameters.
@@ -99,8 +99,8 @@ def by_buffers(table: pd.DataFrame) -> pd.DataFrame:
 def quantization(documents: list[Row]) -> pd.DataFrame:
     """Return accuracy and size of each seed's variants; the first row of a seed is float32.
 
-    The accuracy of a variant minus that of float32 is averaged over all seeds. Its standard error
-    over test images, in percentage points, is `mean_standard_error_points`.
+    `mean_standard_error_points` is the standard error over test images, in percentage points, of a
+    variant's accuracy minus float32's, averaged over all seeds.
     """
     errors = {
         name: _standard_error([one for one in documents if one["variant"] == name])
@@ -140,7 +140,7 @@ def quantization_layers(documents: list[Row]) -> pd.DataFrame:
 def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
     """Return the non-empty bins of the first document with histograms.
 
-    `values` is `float` or `int8`. Ends of bins are float values; a level of int8 is 1 / `scale`.
+    Column `values`: `float` or `int8`. Ends of all bins are floats; a level of int8 is 1 / `scale`.
     """
     counted = [one for one in documents if one.get("histograms")]
     rows = [
@@ -158,7 +158,7 @@ def quantization_histograms(documents: list[Row]) -> pd.DataFrame:
 
 
 def _standard_error(variants: list[Row]) -> float:
-    """Return the standard error of a variant's accuracy difference (points), from all seeds."""
+    """Return the standard error of `variants`' mean accuracy minus float32's, in points."""
     labels = decode(variants[0]["classes"]["labels"])
     sides = ([decode(one["classes"][of]) for one in variants] for of in ("float32", "variant"))
     return mean_difference(labels, *sides)[ERROR]
@@ -167,8 +167,8 @@ def _standard_error(variants: list[Row]) -> float:
 def costs(table: pd.DataFrame) -> pd.DataFrame:
     """Return means over seeds for each `stage` (variant) of quantization.csv.
 
-    Differences from float32 are in percentage points. `margin_points` is half the width of their
-    95 % interval over seeds (Student's t). `standard_error_points` is over test images.
+    `difference_points` is accuracy minus float32's, in percentage points. `margin_points` is half
+    its 95 % interval over seeds (Student's t). `standard_error_points` is over test images.
     """
     table = table.assign(float32_percent=table["accuracy_percent"] - table["difference_points"])
     groups, ranges = table.groupby("stage", sort=False), ["accuracy_percent", "difference_points"]
@@ -182,7 +182,7 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference(row: Any) -> str:
-    """Return a variant's accuracy minus float32's, with interval over seeds: `−0.20 ± 0.17`."""
+    """Return accuracy minus float32's in points, with its interval over seeds: `−0.20 ± 0.17`."""
     off = row.margin_points
     return fmt.points(row.difference_points) + ("" if pd.isna(off) else f" ± {off:.2f}")
 
@@ -190,7 +190,7 @@ def difference(row: Any) -> str:
 def reach(row: Any) -> str:
     """Return accuracy differences of a row of `costs` as text: `−0.28 to +0.25; of images ± 0.11`.
 
-    In percentage points: the range over seeds, and half the 95 % interval over test images.
+    Both are in points: the range over seeds, and half the 95 % interval over test images.
     """
     ends = (row.difference_points_min, row.difference_points_max)
     seeds = "one seed" if row.seeds == 1 else " to ".join(map(fmt.points, ends))

@@ -31,9 +31,9 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
     """Return the speedup T(1,b) / T(N,b) of each configuration (N GPUs, batch size b per GPU).
 
     T is the epoch time; in `training_speedup` it is the training time. `efficiency` is speedup / N.
-    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why a ratio is missing, or that
-    it is of throughput, as a user's command trains on other numbers of samples, of whole runs, or
-    of a diverged training.
+    `fixed_global_batch_speedup` is T(1,N·b) / T(N,b). `note` says why a ratio is missing. It also
+    marks speedups of throughput (both train on different numbers of samples), of whole runs, and of
+    diverged trainings.
     """
     table = tables.timing
     gpus, several = table["gpus"], table["gpus"] > 1
@@ -71,7 +71,7 @@ def speedup(tables: StudyTables) -> pd.DataFrame:
 
 
 def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> pd.Series:
-    """Return the options that each row's baseline on one GPU enables, but not the row itself."""
+    """Return the options that are enabled in `alone` (baseline on one GPU) but not in `cells`."""
     costs = costs.astype({"switches": object})
     both = [each.merge(costs, "left", CELL_KEYS)["switches"] for each in (cells[CELL_KEYS], alone)]
     lists = zip(both[0].fillna(both[1]).fillna(""), both[1].fillna(""), strict=True)
@@ -82,9 +82,9 @@ def _lacking(cells: pd.DataFrame, alone: pd.DataFrame, costs: pd.DataFrame) -> p
 def match(a: StudyTables, b: StudyTables, pairs: bool = False) -> pd.DataFrame:
     """Return the times of two studies by configuration, in columns a_… and b_….
 
-    `ratio` is time a / time b; the smallest ratio comes first. If `pairs`, it is the geometric
-    mean over pairs of runs of one machine that have the same seed and repeat. `verdict` says
-    whether b is faster. Configurations without a time are left out.
+    `ratio` is time a / time b; the smallest ratio comes first. If `pairs`, the ratio is the
+    geometric mean over pairs of runs with the same machine, seed and repeat. `verdict` says whether
+    b is faster. Configurations that neither study timed are left out.
     """
     ran = pd.concat([a.provenance.assign(side="a"), b.provenance.assign(side="b")])
     noise = Noise(ran, TIMES[0], [*CELL_KEYS, "side"])
@@ -124,8 +124,8 @@ def _sided(study: StudyTables, side: str) -> pd.DataFrame:
 def _of_pairs(ran: pd.DataFrame, one: pd.DataFrame, other: pd.DataFrame, more: Any) -> pd.DataFrame:
     """Return `more` · time of `one` / time of `other` for each row, from pairs of runs.
 
-    The runs of a pair have equal seed, repeat and machine. The noise model has effects of pairs, in
-    place of effects of machines, and a separate fit for each configuration.
+    The two runs of a pair have equal seed, repeat and machine. The noise model has an effect of
+    each pair, instead of each machine, and fits each configuration separately.
     """
     timed = ran[ran["epoch_seconds"] > 0]
     pairs = timed[timed.groupby([*RUN_KEYS, "machine"])["side"].transform("nunique") == 2]

@@ -17,7 +17,7 @@ _CELL = "recipe:text strategy:text gpus batch_size"
 _KEYS = f"{_CELL} status:text"
 _LEARNING = "train_loss train_accuracy test_loss test_accuracy"
 ORIGIN = ["device_names", "cpu", "torch", "cuda", "driver", "commit", "started", "code_packages"]
-"""Columns on the machine and code of a training. Their values are joined by "; "."""
+"""Columns on machine and code of trainings. "; " joins the values of several trainings."""
 _ORIGIN = " ".join(f"{name}:text" for name in ORIGIN)
 
 COLUMNS: dict[str, dict[str, str]] = {
@@ -111,7 +111,7 @@ QUOTED = r"^'(?='*[=+\-@\t\r])"
 
 
 class Table(NamedTuple):
-    """A table's path below the folder `tables`, its kind of records, and its columns' types."""
+    """A table's path (without .csv), the kind of records it needs, and the types of its columns."""
 
     file: str
     records: str
@@ -123,7 +123,7 @@ class Table(NamedTuple):
 
 
 def parts(texts: Iterable[str]) -> list[str]:
-    """Return the different parts of `texts`, in which "; " joins parts."""
+    """Return the distinct parts of all `texts`. Within a text, "; " separates parts."""
     return list(dict.fromkeys(part for text in texts for part in text.split("; ") if part))
 
 
@@ -160,7 +160,7 @@ class StudyFiles:
         """Paths of records by kind."""
 
     def tables(self, names: Iterable[str] = TABLES) -> list[str]:
-        """Return the paths of the tables in `names`, except tables without records."""
+        """Return the paths of those tables in `names` whose kind of records the study has."""
         kinds = [TABLES[name] for name in names if self.records[TABLES[name].records]]
         return [str(kind.path(Path("<results>/tables"), self._study)) for kind in kinds]
 
@@ -174,7 +174,7 @@ def frame(name: str, rows: Any = ()) -> pd.DataFrame:
 
 
 def arrange(name: str, rows: Any) -> pd.DataFrame:
-    """Return table `name` with `rows`, sorted by recipe (order of first rows), then other keys."""
+    """Return `rows` as table `name`, sorted by recipe (in order of appearance), then other keys."""
     table = frame(name, rows)
     order = [key for key in (*RUN_KEYS, "epoch") if key in table]
     recipes = pd.CategoricalDtype([*table["recipe"].dropna().unique()], ordered=True)
@@ -250,12 +250,12 @@ def rows_of(table: pd.DataFrame) -> Iterator[Any]:
 
 
 def configuration(recipe: object, strategy: object) -> str:
-    """Return the name of a recipe's strategy: `tuned/ddp`, or `tuned` if it is "" (one GPU)."""
+    """Return recipe and strategy as a name: `tuned/ddp`; `tuned` if `strategy` is "" (one GPU)."""
     return f"{recipe}/{strategy}".removesuffix("/")
 
 
 def by_configuration(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return {`tuned/ddp`: rows} for each strategy of a recipe, with the recipe's rows on 1 GPU."""
+    """Return {`tuned/ddp`: rows} by recipe and strategy, including the recipe's rows on 1 GPU."""
     return {
         configuration(recipe, strategy): rows[rows["strategy"].isin([strategy, ""])]
         for recipe, rows in table.groupby("recipe", sort=False)

@@ -62,12 +62,12 @@ def compiled(record: RunRecord) -> bool | None:
 
 
 def break_even(one: pd.DataFrame, many: pd.DataFrame) -> dict[str, float]:
-    """Return from how many epochs on the runs `many` end before the runs `one`: range of machines.
+    """Return the number of epochs from which on `many` ends before `one`: range over machines.
 
-    A run takes `other_seconds`, such as start-up, and `epoch_seconds` for each epoch. Only runs of
-    one machine and measuring code are compared that all compiled no code or, if there are none,
-    that all compiled some. The range is NaN without such runs, or if `many` never end first on one
-    of the machines.
+    Both are tables of runs. A run takes `other_seconds`, such as start-up, and `epoch_seconds` for
+    each epoch. Medians are compared for each machine and measuring code: of runs that compiled no
+    code or, if there are none on both sides, of runs that compiled some. The range is NaN without
+    such runs, or if `many` never ends first on one of the machines.
     """
     keys, names = ["compiled", "machine", "code"], ["other_seconds", "epoch_seconds"]
     first, other = (one.dropna(subset=keys).groupby(keys)[names].median() for one in (one, many))
@@ -114,7 +114,7 @@ def of_times(ran: pd.DataFrame, name: str) -> Noise:
 
 
 def timing(runs: list[Run]) -> pd.DataFrame:
-    """Return each configuration's times with 95 % intervals, corrected for machine differences."""
+    """Return each configuration's status, counts, and times as on an average machine (noise.py)."""
     ran = provenance(runs)
     rows = (cell | _counted(records, number) for cell, records, number in by_cell(runs))
     table = schema.arrange("timing", rows)
@@ -126,10 +126,10 @@ def timing(runs: list[Run]) -> pd.DataFrame:
 
 
 def _counted(records: list[RunRecord], runs: int) -> dict[str, Any]:
-    """Return status, messages, and numbers of epochs, steps and samples of one configuration.
+    """Return status, message, and numbers of epochs, steps and samples of one configuration.
 
-    `runs` is its number of runs. The status is the worst of all runs. `loader_seconds` is data wait
-    / epoch time; `timing` multiplies it by the epoch time.
+    `runs` is the number of runs, with or without record. The status is the worst of all records.
+    `loader_seconds` is data wait / epoch time; `timing` multiplies this fraction by the epoch time.
     """
     messages = [record["message"] for record in records if record["message"]]
     if len(records) < runs:
@@ -159,14 +159,14 @@ def provenance(runs: list[Run]) -> pd.DataFrame:
 
 
 def about(record: RunRecord, known: Container[str]) -> dict[str, Any]:
-    """Return texts on a run's model and training, and of its environment those in `known`."""
+    """Return texts on a run's model, training and options, and on `known` environment keys."""
     training, model = record["training"], {"model": _model(record["model"])}
     texts = {"engine": training["engine"], **_in_words(training)}
     return model | texts | origin(record["environment"], known)
 
 
 def origin(environment: dict[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return the entries of `environment` with names in `known`; all values become texts.
+    """Return the values of `environment` whose keys are in `known`, as texts.
 
     `code` is the digest of the measuring code, or the commit if an old record has no digest.
     """
@@ -201,7 +201,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def _in_words(training: dict[str, Any]) -> dict[str, Any]:
-    """Return texts of a training and its options (applied options; if unknown, requested)."""
+    """Return texts on a training and its options: those applied or, if unknown, requested."""
     if training["engine"] == "command":
         files = [f"{name} {checksum[:12]}" for name, checksum in training["recipe_options"].items()]
         return {"training": training["command"], "recipe_options": ", ".join(files)}

@@ -22,12 +22,12 @@ Findings = list[dict[str, Any]]
 def settle(
     timing: pd.DataFrame, runs: list[Run], recipes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `timing` with samples per epoch and units of the commands `recipes`, and all warnings.
+    """Return `timing` with samples and their units for users' commands, and all warnings.
 
-    The samples are of all ranks. If a recipe's key `samples` is `rank`, a command prints samples of
-    one rank, which are multiplied by N (number of GPUs). If the key is missing, samples are
-    multiplied if N GPUs print 1/N of the samples of one GPU, or less by at most a global batch that
-    ranks drop. Values not printed are NaN.
+    `recipes` has the options of recipes that are commands. Samples are per epoch, of all ranks. If
+    the recipe's key `samples` is `rank`, the printed number is multiplied by N (number of GPUs). If
+    the key is missing, it is multiplied if N GPUs print 1/N of the number that one GPU prints (less
+    at most one global batch, dropped by ranks). Numbers that were not printed are NaN.
     """
     of_recipes = {name: one["unit"] for name, one in recipes.items()}
     units = timing["recipe"].map(of_recipes).astype(object)
@@ -67,9 +67,9 @@ def settle(
 
 
 def factor(table: pd.DataFrame, one: str, other: str) -> Any:
-    """Return samples per epoch of `other` / samples of `one` by row; 1 if not of a user's command.
+    """Return each row's samples per epoch of `other` / samples per epoch of `one`.
 
-    `one` and `other` are prefixes of columns, such as `a_`. An unknown ratio is 1, too.
+    `one`, `other`: prefixes of columns, such as `a_`. Without printed samples, the ratio is 1.
     """
     ratio = table[f"{other}samples"].astype(float) / table[f"{one}samples"].astype(float)
     return ratio.where((table[f"{other}unit"].astype(object).fillna("") != "") & ratio.notna(), 1.0)
@@ -88,9 +88,9 @@ def _doubts(row: Any) -> Iterator[str]:
 
 
 def _asks(row: Any, base: Any, of_rank: bool, scope: str | None) -> Iterator[str]:
-    """Yield a warning if the samples or times of `row` (several GPUs) contradict `base` (one GPU).
+    """Yield a warning if samples or times of `row` (N GPUs) do not fit those of `base` (1 GPU).
 
-    `of_rank`: whether the samples are assumed to be of one rank. `scope`: the user's key `samples`.
+    `of_rank`: whether samples are taken for one rank's. `scope`: the recipe's key `samples`.
     """
     on, more = fmt.gpus(row["gpus"]), row["samples"] / base["samples"]
     unit, one = row["unit"], f"{base['samples']:,.0f} on 1 GPU"

@@ -25,14 +25,14 @@ from scaling.tables import timing
 RESULTS, LOGS = stored.RESULTS, Path("logs")
 REPLAY = "replay=results"
 NOT_OF_OTHERS = ("train_run", "replay", "partial")
-"""These folders have logs of runs and reports. Other folders have logs of other measurements."""
+"""Folders with logs of runs and reports. All other folders have logs of other measurements."""
 TRAIN = {"runs", "convergence", "to_accuracy", "experiments", "quantization"}
-"""Folders of records whose jobs train on the images; all but the last need a machine check."""
+"""Folders of records whose jobs train on images. Only `quantization` needs no machine check."""
 say = logging.getLogger("snakemake.logging").info
 
 
 def outcome(record: RunRecord) -> str:
-    """Return a run's configuration, seconds of an epoch if known, and status if not "ok"."""
+    """Return text: a run's configuration, seconds of an epoch if known, and status if not "ok"."""
     seconds, status = timing.epochs([record], "measured")["seconds"], record["status"]
     whole = record["training"].get("epoch_lines") == 0
     unit = "s in all, as no epoch was printed" if whole else "s an epoch"
@@ -150,7 +150,7 @@ class Progress:
         return outcome(RUN.read(self._records / place))
 
     def render_partial(self) -> None:
-        """Start `make report` in the background: one at a time, on one core, at lowest priority."""
+        """Start `make report` in the background (1 core, lowest priority), unless it is running."""
         if self._done:
             file = self._workflow.main_snakefile
             command = ["flock", "--nonblock", file, "nice", "-n", "19", sys.executable, "-m"]
@@ -160,7 +160,7 @@ class Progress:
                 subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def fail(self) -> None:
-        """Start `make report` of the existing runs. Print its path, and where to see failures."""
+        """Start `make report` of the existing runs. Print where the report and failures will be."""
         self.render_partial()
         say(
             "make status lists the state of each run, and the logs of failed ones; the report of "
@@ -187,7 +187,7 @@ def time_left(since: float, done: int, due: int) -> timedelta:
 def study_status(config: dict[str, Any], since: float) -> str:
     """Return the state of the study in results/ as text.
 
-    `since` is when its Snakemake started, in seconds since 1970; infinity if none runs.
+    `since` is when the study's Snakemake started, in seconds since 1970, or infinity if none runs.
     """
     cells = {cell.record_path(Path("runs")): cell for cell in grid.of(config)}
     wanted = stored.records(config)
@@ -223,7 +223,7 @@ def _counted(states: pd.Series, alone: int = 1) -> str:
 
 
 def _state(log: Path, since: float, record: Path | None = None) -> tuple[str, str]:
-    """Return a run's state (from its record, or else its log), and what is wrong with the run."""
+    """Return a run's state (from its record or, without one, its log), and its error or ""."""
     try:
         if record and record.exists():
             return RUN.read(record)["status"].replace("ok", "done"), ""

@@ -19,7 +19,7 @@ PARTS = scaling.TABLES | ranks_int8.TABLES
 class Question(NamedTuple):
     """A question of the lab. The ids of its claims begin with `name`.
 
-    `needs` names the settings with which a study answers it.
+    `needs` names the settings with which a study answers the question.
     """
 
     name: str

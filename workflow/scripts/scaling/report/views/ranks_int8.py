@@ -17,7 +17,7 @@ from scaling.tables.schema import StudyTables
 def formula(head: str, pattern: str, names: str, name: str = "", digits: int = 5) -> Column:
     """Return a column, headed `head`, whose cells are `pattern` filled with values of the row.
 
-    `names` lists the fields of the values. `name` is the column's quantity, set by `define` if "".
+    `names` lists the fields, printed with `digits` digits. `define` sets `name` if it is "".
     """
 
     def fill(row: Any) -> str:
@@ -73,7 +73,7 @@ define(
 
 
 def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return ranges of distinct orders, shared and unseen images, by GPUs and use of set_epoch."""
+    """Return numbers of distinct orders, shared and unseen images (ranges) by GPUs, set_epoch."""
     keys = ["gpus", "set_epoch"]
     of_ranks = study.sampler.groupby([*keys, "seed", "rank"])
     drawn = study.sampler.assign(different=of_ranks["first_epoch"].transform("nunique"))
@@ -83,7 +83,7 @@ def sampler(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
 
 
 def messages(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
-    """Return number and bytes of the messages of the last recorded DDP step, by content."""
+    """Return number and total bytes of messages in the last recorded DDP step, by content."""
     known = study.collectives
     last = known[known["step"] == known["step"].max()]
     groups = last.groupby(["phase", "kind", "content"], sort=False)
@@ -102,9 +102,9 @@ def ledger(study: StudyTables, _: pd.DataFrame) -> pd.DataFrame:
     """Return one row per layer with scales and float ranges, for one quantization stage and seed.
 
     The stage is the last measured stage of `STAGES`. The seed is the first with histograms, or else
-    the first. `…_amax` is the largest magnitude; `…_mean` and `…_reach` are a histogram's mean and
-    3 standard deviations. `passed_scale` is levels per unit of output; for images, 127 /
-    max|pixel|.
+    the first. `…_amax` is the largest magnitude. `…_mean` and `…_reach` are mean and 3 standard
+    deviations of a histogram. `passed_scale` is the number of int8 levels per unit of the layer's
+    output.
     """
     rows, counted = study.quantization_layers, study.quantization_histograms
     rows = rows[rows["stage"].isin([stage for stage in STAGES if stage in set(rows["stage"])][-1:])]

@@ -42,7 +42,7 @@ define(
 
 
 def noted(cells: pd.DataFrame) -> Markup:
-    """Return the reasons why configurations have no ratio, with the names of the configurations."""
+    """Return each note on a ratio, with the names of the configurations that have this note."""
     notes = cells[cells["note"].fillna("") != ""].groupby("note", sort=False)
     texts = (fill("{}: {}. ", ", ".join(map(label, rows_of(rows))), str(of)) for of, rows in notes)
     return Markup("").join(texts)
@@ -122,7 +122,7 @@ def rate(cells: pd.DataFrame) -> Markup:
 
 
 def compute_and_communication(study: StudyTables, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return communication.csv with seconds of the exchange and of computing."""
+    """Return communication.csv with `exchange_seconds` and `computing_seconds`, in the grid."""
     about = cells[[*CELL_KEYS, *MESSAGES]]
     found = exchange(study.communication).merge(about, "left", CELL_KEYS)
     found = in_grid(found, cells, "exchange_seconds")
