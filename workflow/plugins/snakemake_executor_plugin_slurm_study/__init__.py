@@ -61,11 +61,11 @@ class Executor(slurm.Executor):
         return f"{super().get_partition_arg(job)} --job-name={shlex.quote(job_name(job))} {extra}"
 
     def run_jobs(self, jobs: list[Any]) -> None:
-        """Submit jobs in the order of their priority: Slurm starts jobs of equal rank in turn."""
+        """Submit jobs by falling priority: Slurm starts equal jobs in the order of submission."""
         super().run_jobs(sorted(jobs, key=lambda job: job.priority, reverse=True))
 
     def run_job(self, job: Any) -> None:
-        """Submit a job, unless Slurm has it already; retry later if Slurm does not answer."""
+        """Submit a job unless it is in Slurm's queue; try again later if Slurm does not answer."""
         try:
             queued = queue("%j|%Z").items()
         except WorkflowError as error:
@@ -152,9 +152,9 @@ def job_name(job: Any) -> str:
 
 
 def queue(column: str) -> dict[str, list[str]]:
-    """Return state and `column` in squeue of each job of this user, by id; ended jobs included.
+    """Return [state, *fields of `column`] of each job of this user by id, ended jobs included.
 
-    Raise WorkflowError if squeue fails or does not answer.
+    `column` is a format of squeue, such as `%j|%Z`. WorkflowError if squeue fails.
     """
     command = ["squeue", "--noheader", "--states=all", "--array", f"--user={os.getuid()}"]
     command += [f"--format=%i|%T|{column}"]

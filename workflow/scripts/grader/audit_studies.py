@@ -32,15 +32,15 @@ FORMS: dict[str, dict[str, float]] = read_config(page.REPORT / "forms.yaml")
 KINDS = {".csv", ".tsv", ".txt", ".md", ".markdown", ".xlsx"}
 """Endings of files that may hold a table."""
 HIDDEN, OF_FOLDER = (".", "~", "__"), ("timings.csv", "studies.yaml")
-"""The names of hidden and temporary files start with HIDDEN."""
+"""HIDDEN: starts of names of hidden and temporary files. OF_FOLDER: files of a study's folder."""
 COLUMNS = ["study", "folder", "cells", "result", "causes", "points"]
 LISTED, MOST_NAMES = 3, 30
-"""A line of text names at most this many configurations, and files that are not read."""
+"""Maximum number of configurations in a line of text, and of unread files in the last lines."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A study from `folder` and the result of its audit. `form` has the full points by question."""
+    """A study in `folder` and the result of its audit. `form` maps questions to full points."""
 
     study: Study
     folder: str
@@ -71,7 +71,7 @@ class Judged:
 
     @property
     def wrong(self) -> list[tuple[str, ...]]:
-        """Return (question, quantity, `GPUs x batch size`, printed, expected) of wrong numbers."""
+        """Return (question, quantity, `GPUs x batch size`, printed, expected) per wrong number."""
         return [
             (QUESTIONS[one.quantity], TITLES[one.quantity], *cell)
             for one in self.judgement.findings
@@ -81,7 +81,7 @@ class Judged:
 
     @property
     def points(self) -> list[tuple[str, str, str]]:
-        """Return (question, points, full points) for each question, then for all of them."""
+        """Return (question, points, full points) for each question, then for "all" together."""
         left = {name: n for name, n in self.form.items() if name in QUESTIONS.values()}
         for one in {one.cause: one for one in reversed(self.judgement.findings)}.values():
             name = QUESTIONS.get(one.quantity, "Q2")
@@ -110,9 +110,9 @@ class Judged:
 
 @np.errstate(all="ignore")
 def cells(one: Finding) -> list[tuple[str, str, str]]:
-    """Return (`GPUs x batch size`, printed value, expected value) of a finding's configurations.
+    """Return (`GPUs x batch size`, printed value, expected value) for each affected configuration.
 
-    A printed value has the digits that were printed.
+    A printed value keeps its number of decimals. An unknown value is "–".
     """
     right = np.where(one.expected.middle < 0, np.nan, one.expected.middle)
     digits = np.round(-np.log10((one.printed.high - one.printed.low) / 2))
@@ -139,7 +139,7 @@ def where(one: Finding) -> str:
 
 
 class Submission(NamedTuple):
-    """A submitted folder or file: its audited studies, or the reason why it cannot be read."""
+    """A submitted folder or file: its audited studies, or `refusal`: why it cannot be read."""
 
     folder: str
     studies: list[Judged]
@@ -149,8 +149,9 @@ class Submission(NamedTuple):
 def paths(names: list[str]) -> tuple[list[Path], list[Path]]:
     """Return the paths to audit, and the files in given folders that are not read.
 
-    A name is a path or a glob pattern, or several in one string. A folder with timings.csv is one
-    path. A folder without a table is one if it is given, or lies in a given folder of folders.
+    A name is a path, a glob pattern, or several of these in one string. A folder with timings.csv
+    is audited as a whole, any other folder table by table. A folder without tables is a path to
+    audit if it is given, or lies directly in a given folder that has no tables.
     """
     parts = [part for name in names for part in ([name] if Path(name).exists() else split(name))]
     chosen, others = list[Path](), list[Path]()
@@ -165,7 +166,7 @@ def paths(names: list[str]) -> tuple[list[Path], list[Path]]:
 
 
 def _inside(path: Path, given: bool = True) -> dict[Path, bool]:
-    """Return the paths to audit in a folder, or the file itself, and False for files not read."""
+    """Map each path in a folder (or the file `path`) to True if it is audited, False if unread."""
     if not path.is_dir():
         return {path: True}
     shown = [one for one in sorted(path.iterdir()) if not one.name.startswith(HIDDEN)]
@@ -202,7 +203,7 @@ def read(path: Path, images: int, form: str = "") -> Submission:
 
 
 def as_text(submissions: list[Submission], others: list[Path]) -> str:
-    """Return lines: the findings, the studies, the files `others` not read, and counts of files."""
+    """Return lines on findings, studies, refusals and the unread files `others`; then counts."""
     studies = [each for one in submissions for each in one.studies]
     lines = [f"{x.folder}: {x.study.name}: {line}" for x in studies for line in x.lines]
     lines += [f"{each.folder}  {each.study.name}  {each.result}" for each in studies]

@@ -23,9 +23,9 @@ _compiled = cache(partial(compile, filename="formula", mode="eval"))
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """Lowest and highest values, an array [2, configurations]; NaN if unknown.
+    """One interval per configuration: `ends` [2, configurations], lowest and highest values.
 
-    Division by an interval that contains 0 gives -inf to inf.
+    Unknown ends are NaN. Division by an interval that contains 0 gives -inf to inf.
     """
 
     ends: np.ndarray
@@ -54,12 +54,12 @@ class Interval:
         return np.where(np.isinf(middle), np.nan, middle)
 
     def meets(self, other: Interval) -> np.ndarray:
-        """Return where the intervals overlap, as a mask. Unknown intervals overlap nowhere."""
+        """Return a mask of configurations whose intervals overlap; False for unknown intervals."""
         fuzz = 1e-9 * np.maximum(np.abs(self.low), np.abs(other.low))
         return np.asarray((self.low <= other.high + fuzz) & (other.low <= self.high + fuzz))
 
     def near(self, other: Interval) -> np.ndarray:
-        """Return where the middles differ by at most 2 % of that of `other`, as a mask."""
+        """Return a mask of configurations whose middle is within 2 % of the middle in `other`."""
         return np.asarray(np.abs(self.middle / other.middle - 1) <= 0.02)
 
     def where(self, choice: np.ndarray, other: Interval) -> Interval:
@@ -83,14 +83,14 @@ UNKNOWN = of(np.nan)
 
 
 def printed(figures: Iterable[Any], units: float) -> Interval:
-    """Return each `Figure` as an interval, ± `units` steps of its last digit; NaN for None."""
+    """Return an interval for each `Figure`: ± `units` steps of its last digit, or NaN for None."""
     value, unit = np.array([one or (np.nan, 0.0) for one in figures]).reshape(-1, 2).T
     return Interval(np.stack([value - units * unit, value + units * unit]))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The configurations of one strategy, as arrays. `names` has values for names in formulas."""
+    """The configurations of one strategy, as arrays. `names` maps names in formulas to values."""
 
     gpus: np.ndarray
     batch: np.ndarray
@@ -157,11 +157,11 @@ def cells_of(study: Study, strategy: str, images: int) -> Cells:
 
 
 def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
-    """Return `at`, `mean` and `fewer`, which compare a configuration with other configurations."""
+    """Return the values of `at`, `mean` and `fewer`, names that formulas.yaml defines."""
     places = pd.MultiIndex.from_arrays([gpus, batch])
 
     def at(figure: Interval, number: Any, size: Any = batch) -> Interval:
-        """Look up values `figure` of the rows with `number` GPUs and batch `size`; else NaN."""
+        """Return `figure` of the configuration with `number` GPUs and batch `size`, or NaN."""
         wanted = np.broadcast_arrays(number, of(size).low, gpus)[:2]
         index = places.get_indexer(pd.MultiIndex.from_arrays(wanted))
         return Interval(np.where(index < 0, np.nan, figure.ends[..., index]))
@@ -179,11 +179,11 @@ def _of_others(gpus: np.ndarray, batch: np.ndarray) -> dict[str, Any]:
 class Verdict:
     """The printed numbers of one quantity, compared with its accepted formulas.
 
-    `values`: a remark (or None) and the computed intervals, for each formula.
+    `values`: for each formula, a remark (or None) and the computed intervals.
     `right`: the computed intervals of the formula that agrees with most printed numbers.
     `agrees`: mask of numbers that agree with any formula.
     `open`: mask of numbers that no formula can check, because its inputs are missing.
-    `opened`: mask of numbers that disagree with all formulas, but may be right.
+    `opened`: mask of numbers that disagree with all formulas, but may be right (`_open_parts`).
     `explained`: mask of numbers that follow from a known mistake of students.
     `remarks`: for each remark, mask of numbers that agree only with formulas of this remark.
     """
@@ -215,7 +215,7 @@ class Verdict:
 
 
 def times(text: str, order: str = "TW") -> str:
-    """Return the times to try as `t` in a formula: `order`, or "T" if it does not contain `t`."""
+    """Return the times to try as `t` in formula `text`: `order`, or "T" if `text` has no `t`."""
     return order if re.search(r"\bt1?\b", text) else "T"
 
 

@@ -18,16 +18,16 @@ from scaling.config.stored import read_config
 
 SLIPS, CAUSES = read_config(Path(__file__).with_name("slips.yaml")).values()
 SEVERITIES = {"error": 2.0, "warning": 0.5, "remark": 0.0}
-"""Points that a question loses for each cause (once per study), the gravest severity first."""
+"""Points that a question loses for a cause, by severity, worst first; once per cause and study."""
 CHANCE, SPREAD = -math.log(0.05), 4.0
 """CHANCE: a mistake is reported if its evidence, -ln(probability of coincidence), exceeds this.
-SPREAD: wrong numbers are assumed to be log-uniform, and ln(largest / smallest) to be this."""
+SPREAD: ln(largest / smallest) of wrong numbers, which are assumed to be log-uniform."""
 LEAST = 3
 """A mistake is reported only if it explains this many printed numbers, not all of them equal."""
 FACTORS = np.array([2, 3, 5, 10, 60, 1e3, 3600, 1e6]) ** [[1.0], [-1.0]]
 TRIED, LARGE = 40, 500
-"""TRIED: a mistake with another number of GPUs or batch size is tried with this many at most.
-LARGE: missing configurations are searched for in tables of at most this many rows."""
+"""TRIED: maximum number of GPU counts or batch sizes that are tried for one mistake.
+LARGE: maximum number of rows of a table in which missing configurations are searched for."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Finding:
     """A mistake or remark (`cause`, a key of `CAUSES`), with printed and expected values.
 
     `place` is a mask of the affected configurations. `rule` describes the mistake, such as
-    "N twice". `also` names other mistakes that fit as well.
+    "N twice". `also` names other mistakes that explain the printed values as well.
     """
 
     cause: str
@@ -92,7 +92,7 @@ def judge(study: Study, images: int) -> Judgement:
 
 
 def _rescaled(judgement: Judgement, study: Study, images: int) -> Judgement:
-    """Return the judgement by times in another unit, if figures of several quantities need one."""
+    """Return `judgement`, or one with times in another unit if that halves the wrong numbers."""
     causes = [one for one in judgement.findings if one.cause == "wrong_by_a_factor"]
     ratios = [np.nanmedian((x.printed.middle / x.expected.middle)[x.place]) for x in causes]
     factors = Counter(FACTORS.flat[np.abs(np.log(FACTORS / ratio)).argmin()] for ratio in ratios)
@@ -159,7 +159,7 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> bool:
 
     They may follow from W1, an epoch time on one GPU without data loading, that is not printed.
     The implied W1 must be at most T1 (with data loading), and either the same for all N or above
-    T1 / 2. Or both parts were measured: their sum is the epoch time on N GPUs (returned).
+    T1 / 2. Or both parts were measured: their sums are then epoch times. Return whether they were.
     """
     compute, comm, names = each["compute"], each["communication"], cells.names
     single = compute.printed.or_else(names["T"] - comm.printed) * names["N"]
@@ -183,8 +183,8 @@ def _open_parts(cells: Cells, each: dict[str, Verdict]) -> bool:
 def _other_time(cells: Cells, each: dict[str, Verdict]) -> tuple[Interval, np.ndarray]:
     """Return epoch times that contradict the printed epoch times, and a mask.
 
-    A time is returned where at least two other printed numbers imply it, else NaN. The mask marks
-    the configurations of these numbers.
+    A time is NaN unless at least two other printed numbers imply it. The mask marks the
+    configurations of these numbers.
     """
     time, ends = cells.names["T"], np.full((2, len(cells.gpus)), np.nan)
     doubtful = np.logical_or.reduce([one.wrong for one in each.values()])
@@ -223,7 +223,7 @@ def named(cells: Cells, one: Verdict) -> Iterator[Finding]:
 
     A number is suspect if it is wrong or cannot be checked. The evidence for a mistake is the sum
     of -ln(chance that distinct random numbers agree with it), -ln(number of mistakes tried) and
-    -ln(number of ways to choose the explained numbers). `one.explained` marks these numbers.
+    -ln(number of ways to choose the explained numbers). `one.explained` then marks these numbers.
     """
     unsure = one.opened | one.open
     suspects = one.wrong & ~one.printed.near(one.right) | unsure

@@ -32,9 +32,9 @@ GROUPS = ["study", "hardware", "model", "recipe", "global"]
 class Study:
     """A submitted study. `rows` has a `Figure` or None for each configuration and quantity.
 
-    `about` is the study's entry in studies.yaml. `notes` list what was not read. `parameters` is
-    the range of parameter counts that round to the printed count. `global_batch` is true if the
-    printed batch sizes count all GPUs together, and `batch_stated` if a header says "per GPU".
+    `about` is the study's section in studies.yaml. `notes` list what was not read. `parameters` is
+    the range of parameter counts that round to the printed count, if any. `global_batch` is true if
+    printed batch sizes are of all GPUs together, `batch_stated` if a header says "per GPU".
     """
 
     name: str
@@ -125,7 +125,7 @@ def _complete(file: Tables) -> None:
 
 
 def _range(text: str) -> tuple[float, float] | None:
-    """Return the lowest and highest number that round to the printed number `text`, or None."""
+    """Return the lowest and highest number that round to the printed `text`; None if no number."""
     if not (shown := figure(text, head("parameters"))):
         return None
     scale = 1e6 if shown.value < 1000 else 1.0  # `11.17` in millions
@@ -136,7 +136,7 @@ def _range(text: str) -> tuple[float, float] | None:
 def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
     """Return a table with a row for each configuration and one value for each quantity.
 
-    Of several runs or epochs, the median is taken. Contradictory values are left out, with a note.
+    A value is the median of runs or epochs. Contradictory values are left out; `notes` says so.
     """
     cells = defaultdict[Any, list[Record]](list)
     for one in records:

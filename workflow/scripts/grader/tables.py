@@ -22,7 +22,7 @@ CELL = ("recipe", "gpus", "batch_size")
 KEYS = {"gpus": "GPUs", "batch_size": "images", "global_batch": "images"}
 POSITIVE = {"epoch", "training", "rate", "least", "most"}
 Record = dict[str, Any]
-"""A configuration: its `line`, its identity (texts and numbers) and its values (`Figure`)."""
+"""A configuration: its `line`, the fields that identify it, and its values (`Figure`)."""
 Row = tuple[int, list[str]]
 """The number of a line, and its fields."""
 
@@ -71,9 +71,10 @@ def read(path: Path) -> Tables:
 
 
 def _drop_ratios_of_throughput(tables: Tables, rows: list[Row]) -> None:
-    """Remove the speedups that a field or sentence of the file says are of throughput.
+    """Remove speedups and efficiencies that the file says are ratios of throughput.
 
-    They are those of the configurations before it (`mine/own, 2 × 32: `), or of its row, or all.
+    A field or sentence that says so is about the configurations named before it (`mine/own, 2 ×
+    32: `). If it names none, it is about its row or, outside the rows, about all configurations.
     """
     cells = [tuple(str(one.get(name)) for name in CELL) for one in tables.records]
     lines, named = {one["line"] for one in tables.records}, set[Any]()
@@ -89,7 +90,7 @@ def _drop_ratios_of_throughput(tables: Tables, rows: list[Row]) -> None:
 
 
 def _titles(lines: list[Row]) -> int:
-    """Return how many lines are a title with separators in it, above the headers of a table."""
+    """Return the number of lines above a table's headers that are a title with separators."""
     for number, ((_, title), (_, below)) in enumerate(pairwise(lines)):
         names, others = ({head(text).field for text in line} for line in (below, title))
         whole = all(below) and "gpus" in names and names & {"batch_size", "global_batch"}
@@ -117,10 +118,10 @@ def _lines(path: Path) -> tuple[str, list[Row]]:
 
 
 def _write_points(tables: list[tuple[list[Head], list[Row]]], semicolons: bool) -> None:
-    """Write decimal points for decimal commas. Columns that have decimal points stay.
+    """Replace decimal commas by decimal points, except in columns that have decimal points.
 
-    A comma is decimal if other than three digits follow it, or in a speedup. One such comma
-    decides for all columns, as do separators `;` if no column has decimal points.
+    A comma is decimal in a speedup, or if not exactly three digits follow it. All commas are
+    decimal if one is, or if `semicolons` separate fields and no column has decimal points.
     """
     columns, comma = list[tuple[str, list[Row], int, Any, Any]](), PATTERNS["one_comma"]
     for heads, rows in tables:
@@ -164,7 +165,7 @@ def _sheets(path: Path) -> Iterator[Row]:
 
 
 def _heads(rows: list[Row]) -> tuple[list[Head], list[Row]]:
-    """Split a table into its parsed column headers, and the rows below the header lines."""
+    """Return the parsed column headers of a table, and the rows below the header lines."""
     width = max(len(fields) for _, fields in rows)
     (_, texts), *below = [(line, fields + [""] * (width - len(fields))) for line, fields in rows]
     while below and not any(map(_is_value, below[0][1])):
@@ -250,9 +251,10 @@ def _quantities(heads: list[Head], fields: set[str], caption: Head) -> dict[int,
 
 
 def _single(columns: dict[int, Head], rows: list[Row]) -> tuple[dict[int, Head], str]:
-    """Return one column for each quantity, and a text that names columns of unclear meaning.
+    """Return one column for each quantity, and a text that names columns left out, or "".
 
-    Of several columns a mean or median is preferred, and a numbered one (`Epoch 2`) comes last.
+    Of several columns, a mean or median is preferred; a numbered one (`Epoch 2`) comes last. If
+    another column contradicts the preferred one, both are left out.
     """
 
     def differ(x: Figure | None, y: Figure | None) -> bool:

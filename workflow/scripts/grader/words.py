@@ -83,14 +83,14 @@ def count(text: str) -> int | None:
 
 
 def named(kind: str, text: str, within: bool = False) -> str:
-    """Return the only strategy or status named in `text`, or "". `within` allows other words."""
+    """Return the one strategy or status (`kind`) in `text` or "". `within` allows other words."""
     matches, around = (re.search, r"\b(?:{})\b") if within else (re.fullmatch, "{}")
     names = [name for name, one in WORDS[kind].items() if matches(around.format(one), text)]
     return names[0] if len(names) == 1 else ""
 
 
 def figure(text: str, of: Head) -> Figure | None:
-    """Return the number in `text`, in s, GB/s or images/s. The header `of` may have its unit."""
+    """Return the number in `text` (s, GB/s, images/s) or None. Header `of` may have its unit."""
     if clock := PATTERNS["clock"].fullmatch(text):
         hours, minutes, seconds = clock.groups()
         value = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)

@@ -20,7 +20,7 @@ from scaling.training.captured_steps import SideStream
 
 ASIDE_UP_TO = 512
 """Largest batch whose weight gradients are computed on a second CUDA stream. On one H100, this
-makes steps 2 % shorter at 512. At 2048 it does not, because each kernel occupies the whole GPU."""
+shortens a step of 512 images by 2 %, but no step of 2048, where each kernel fills the GPU."""
 SUMS = 4
 """Number of sums per channel: of x, x², g and g · x̂, which `norm_kernels` defines."""
 Twice = tuple[Tensor, Tensor]
@@ -30,7 +30,7 @@ Twice = tuple[Tensor, Tensor]
 class FusedNorm(NamedTuple):
     """Batch norm in training mode, fused with the residual addition and the ReLU that follow it.
 
-    `sums` is float32 [SUMS · channels]. Set it to 0 before the forward pass. The backward pass
+    `sums` is float32 [SUMS · channels], and must be 0 before the forward pass. The backward pass
     writes the gradients of the norm's weight and bias to `sums`.
     """
 
@@ -42,9 +42,9 @@ class FusedNorm(NamedTuple):
     ) -> Twice:
         """Return relu(norm(x) + residual) as two tensors that share one storage.
 
-        `x` is [images, channels, height, width]. If `residual_norm` is given, it normalizes the
-        residual before the addition. Use each of the two tensors in one operation. The backward
-        kernel then receives two gradients, and adds them without an extra kernel.
+        `x` is [images, channels, height, width]. If `residual` is None, nothing is added. If given,
+        `residual_norm` normalizes the residual first. Use each result in one operation. The
+        backward kernel then receives two gradients, and adds them without an extra kernel.
         """
         norms = [one.norm for one in (self, residual_norm) if one]
         parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]

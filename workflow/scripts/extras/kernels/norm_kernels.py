@@ -73,7 +73,7 @@ def _channel(COLUMNS: constexpr):
 def _affine(norm, rows, eps, CHANNELS: constexpr, COLUMNS: constexpr):
     """Return for each channel: mean, variance, 1 / standard deviation, scale, shift.
 
-    The first three are of x, the input of the norm. Its output is x · scale + shift.
+    The first three are of x, the input of the norm. The norm's output is x · scale + shift.
     """
     channel = _channel(COLUMNS)
     mean = tl.load(norm.sums + channel) / rows
@@ -185,9 +185,9 @@ def sum_gradients(
 ):
     """Add the sums over rows of g and of g · x̂ to `norm.sums`; the module defines x̂, g and WAITS.
 
-    The gradient with respect to the output of ReLU is `dy + other_dy` if TWO, else `dy`. ADDED: a
-    residual was added before ReLU. If TWO or ADDED, g is also written. If NORMALIZED, the sums of g
-    and of g · (normalized residual) are added to `residual_norm.sums`.
+    The gradient with respect to the output of ReLU is `dy + other_dy` if TWO, else `dy`. ADDED is
+    true if a residual was added before ReLU. If TWO or ADDED, also write g. If NORMALIZED, add the
+    sums of g and of g · (normalized residual) to `residual_norm.sums`.
     """
     _begin(WAITS)
     mean, _, inverse, scale, shift = _affine(norm, rows, eps, CHANNELS, COLUMNS)

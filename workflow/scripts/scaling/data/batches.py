@@ -53,7 +53,7 @@ class Images:
         return hashlib.sha256(np.ascontiguousarray(self.pixels).data).hexdigest()
 
     def sample(self, count: int, seed: int) -> "Images":
-        """Return a random subset of `count` images (0: all), unshuffled. UserError if too many."""
+        """Return `count` random images (0: all), in unchanged order; UserError if too many."""
         here = len(self)
         if not 0 <= count <= here:
             raise UserError(

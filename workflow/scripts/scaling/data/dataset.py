@@ -58,10 +58,10 @@ class ImageDataset:
                 )
 
     def with_held_out(self, images: int) -> "ImageDataset":
-        """Return a dataset for validation, whose test set is `images` of the training images.
+        """Return a dataset whose test set is a validation set of `images` training images.
 
-        These images are a sample stratified by class. They are removed from the training set. The
-        original test set is dropped.
+        The validation set is a sample stratified by class, and is removed from the training set.
+        The original test set is dropped.
         """
         count = len(self.train_labels)
         kept = np.ones(count, dtype=bool)
@@ -119,8 +119,7 @@ def manifest(dataset: ImageDataset, source: str, origin: str) -> dict[str, Any]:
 
     `mean` and `std` (of the population) are per channel, over all training images scaled to [0, 1].
     `train_counts` and `test_counts` are numbers of images in the order of `classes`. `checksum` is
-    the SHA-256 of class names, sizes and arrays. `origin` describes where the images of `source`
-    came from.
+    the SHA-256 of class names, sizes and arrays. `origin` is a text about the images' origin.
     """
     sizes = [len(dataset.train_images), len(dataset.test_images)]
     checksum = hashlib.sha256(json.dumps([dataset.classes, sizes]).encode())

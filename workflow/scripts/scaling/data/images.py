@@ -15,16 +15,16 @@ from scaling.data.dataset import ImageDataset, Request
 SPLITS = ("train", "test")
 LAYOUT = "train/<class>/<image> and test/<class>/<image>"
 MOST_BYTES, MOST_TIMES = 100_000_000, 100
-"""Limits of an archive's unpacked size: MOST_BYTES or, if more, MOST_TIMES the archive's size."""
+"""An archive may unpack to MOST_BYTES bytes or, if more, to MOST_TIMES times the archive's size."""
 
 
 def read(request: Request) -> tuple[ImageDataset, str]:
-    """Return the dataset at `request.path`, and a text: origin, and number of resized images.
+    """Return the dataset at `request.path`, and a text on origin and number of resized images.
 
-    Classes are the sorted folder names. Images are sorted by file name, then by class: if the files
-    of each class are numbered, classes alternate. Images of another size are resized bilinearly.
-    Hidden files, and files outside train/ and test/, are ignored. UserError for an unreadable
-    image, a wrong layout or a bad archive.
+    Classes are the sorted folder names. Images are sorted by file name, then by class, so that
+    classes alternate if the files of each class are numbered. Images of another size are resized
+    bilinearly. Hidden files, and files outside train/ and test/, are ignored. UserError for an
+    unreadable image, a wrong layout or a bad archive.
     """
     path, side = request.path and Path(request.path).expanduser(), request.image_size
     if not path or not (path.is_dir() or path.is_file()):
@@ -43,7 +43,7 @@ def read(request: Request) -> tuple[ImageDataset, str]:
 
 
 def _unpack(path: Path, folder: str) -> None:
-    """Unpack `path` to `folder`. UserError if it is damaged, too large, or writes elsewhere."""
+    """Unpack `path` to `folder`; UserError if it is damaged, too large, or leaves `folder`."""
     most = max(MOST_BYTES, MOST_TIMES * path.stat().st_size)
     try:
         with tarfile.open(path) as archive:

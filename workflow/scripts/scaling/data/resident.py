@@ -25,9 +25,9 @@ def must_stream(data: ImageDataset, padding: int, device: torch.device) -> bool:
 class ResidentImages:
     """All training images, and the order in which one rank uses them.
 
-    The images are in the memory of the device, or if `streamed`, in that of the host. Then a thread
-    collects the next batch in pinned memory; `stage` waits for this batch and copies it to a buffer
-    on the GPU, which `next_batch` reads.
+    The images are in device memory. If `streamed`, they are in host memory, and a thread collects
+    the next batch in pinned memory. `stage` then waits for this batch and copies it to a buffer on
+    the GPU, which `next_batch` reads.
 
     Crops and flips have the same distribution as torchvision's RandomCrop(S, padding) and
     RandomHorizontalFlip. `next_batch` only launches work on the device, so a CUDA graph can capture
@@ -68,7 +68,7 @@ class ResidentImages:
         return functional.pad(images, (0, 0, *4 * [self._padding]))
 
     def draw(self, epoch: int) -> None:
-        """Draw the image order of `epoch`, equal on all ranks, and this rank's crops and flips."""
+        """Shuffle all images for `epoch`, as on all ranks; draw this rank's crops and flips."""
         device, seed = self._device, self.seed * 1_000_003 + epoch
         shared = torch.Generator(device).manual_seed(seed)
         order = torch.randperm(len(self._labels), generator=shared, device=device)
@@ -84,7 +84,7 @@ class ResidentImages:
             self._rest, self._ahead = self._order.cpu(), None
 
     def stage(self, size: int) -> None:
-        """Copy the next `size` images to the device, unless all are there."""
+        """If images are streamed, copy the next `size` images to the device."""
         if self.streamed:
             if len(self._batch) < size:
                 self._batch = self._batch.new_zeros((size, *self._batch.shape[1:]))

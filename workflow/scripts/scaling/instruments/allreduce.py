@@ -1,4 +1,4 @@
-"""Time all-reduces of many sizes, and the messages of a training. Each rank runs this code."""
+"""Time all-reduces of many sizes, and the messages that a training step of the model sends."""
 
 import copy
 import math
@@ -33,8 +33,8 @@ def run(sweep: Sweep, log_folder: Path) -> None:
     """Time messages of each kind and size on all ranks. Rank 0 logs one row per kind and size.
 
     `seconds` and `start_skew_seconds` are lists with one value per repeat. `seconds` is the time
-    per message on the slowest rank. `start_skew_seconds` is the time of the repeat on the slowest
-    rank minus that on the fastest: a rank that starts early waits for the last one.
+    per message on the slowest rank. `start_skew_seconds` is the slowest rank's time of the repeat
+    minus the fastest rank's, because a rank that starts early waits for the last rank.
     """
     joined = ranks.joined(log_folder, sweep.device, 1, sweep.time_limit_seconds)
     with joined as (rank, log):
@@ -56,11 +56,11 @@ def run(sweep: Sweep, log_folder: Path) -> None:
 
 
 def _of_model(sweep: Sweep, rank: Rank) -> list[tuple[str, int]]:
-    """Return (kind, bytes) of each message that a training step of the model sends.
+    """Return (kind, size in bytes) of each message that a training step of the model sends.
 
-    `bucket` is a gradient bucket. Buckets of default DDP precede buckets of recipe `tuned`. Some
-    steps run first, so that DDP has rebuilt its buckets. `broadcast` and `reduce` are messages of
-    DataParallel (on GPUs only). `gradients` is one message of all gradients.
+    Kind `bucket` is a gradient bucket: first those of default DDP, then those of recipe `tuned`,
+    both as DDP rebuilds them after some steps. `broadcast` and `reduce` are messages of
+    DataParallel (on GPUs only). `gradients` is a single message with all gradients.
     """
     described = DATASET.read(sweep.manifest)
     side, *_ = described.get("image_shape", [32])
@@ -88,7 +88,7 @@ def _measure(
 ) -> tuple[list[float], list[float], bool]:
     """Return seconds per message and start skew of each repeat, and whether all results are right.
 
-    `run` explains these times. The message is an all-reduce, unless `kind` is `broadcast` or
+    `run` defines both times. The message is an all-reduce, unless `kind` is `broadcast` or
     `reduce`. On GPUs, a CUDA graph launches all messages of a repeat, because a launch from Python
     takes longer than a small message.
     """

@@ -51,12 +51,12 @@ def host() -> dict[str, Any]:
 
 
 def _ask(entry: str, what: str, *more: Any) -> Any:
-    """Return what NVML's function `nvmlDeviceGet<what>` returns for a GPU, or None if it fails."""
+    """Return `nvmlDeviceGet<what>(GPU, *more)` of NVML for GPU `entry`, or None if it fails."""
     return ask_nvml(getattr(pynvml, f"nvmlDeviceGet{what}"), environment.gpu_handle(entry), *more)
 
 
 def gpu(entry: str) -> dict[str, Any]:
-    """Return what NVML reports about a GPU. Unknown values are None.
+    """Return what NVML reports on GPU `entry` of CUDA_VISIBLE_DEVICES. Unknown values are None.
 
     Call this before this process uses the GPU: `processes` then lists only other processes.
     `cores_near` is the number of this process's CPU cores on the GPU's NUMA node.
@@ -128,9 +128,9 @@ def _multiply(device: Any) -> float | None:
 
 
 def judge(hosts: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return one row per problem of a host or GPU: severity, host, GPU's UUID, message.
+    """Return a row for each problem of `hosts` and `gpus`: severity, host, GPU's UUID, message.
 
-    Rows of severity `bad` come before rows of severity `odd`.
+    The UUID is "" for a host's problem. Severity `bad` comes before `odd`.
     """
     judged = [(one, _of_host(one)) for one in hosts] + [(one, _of_gpu(one, gpus)) for one in gpus]
     findings = [

@@ -1,4 +1,4 @@
-"""Record every message of a training step: kind, bytes, and the phase that sends it."""
+"""Record every message of a training step: kind, size in bytes, and the phase that sends it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,9 +23,9 @@ SENT = {"tensors", "tensor", "input_tensors", "input_tensor", "inputs"}
 
 
 class Messages(TorchDispatchMode):
-    """Recorder of messages. `rows` has one row per message, sent while `phase` was not None.
+    """Recorder of messages. `rows` has a row for each message sent while `phase` is not None.
 
-    In a `with` block, it records all collectives that PyTorch dispatches, also those of DDP.
+    In a `with` block, all collectives that PyTorch dispatches are recorded, also those of DDP.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ def collectives(messages: Messages) -> Iterator[None]:
     """In a `with` block, record all collectives of process groups in `messages`.
 
     With gloo, DDP's hooks call dist.all_reduce in threads without a dispatch mode, where `messages`
-    does not see the calls. A function that records these calls replaces dist.all_reduce.
+    does not see the calls. Therefore, a function that records them replaces dist.all_reduce.
     """
     name, original = "all_reduce", dist.all_reduce
 
@@ -96,8 +96,8 @@ def collectives(messages: Messages) -> Iterator[None]:
 def copies(messages: Messages) -> Iterator[None]:
     """In a `with` block, record the copies that DataParallel makes between GPU 0 and other GPUs.
 
-    A scatter or gather is one message, with the bytes of the whole batch. A broadcast or reduction
-    is one message per group of tensors, with the bytes that one GPU receives or sends.
+    A scatter or gather counts as one message with the size of the whole batch. A broadcast or
+    reduction counts as one message per group of tensors, with the size for one receiver or sender.
     """
 
     def recorded(original: Callable[..., Any], kind: str) -> Any:

@@ -39,8 +39,8 @@ def rows(probe: Probe, device: str) -> Iterator[dict[str, Any]]:
     """Yield a row (see `Peak`) for each precision and matrix size, and for each copy.
 
     In state `sprint`, a matrix product is timed after a rest. In state `sustained`, products of the
-    fastest size are repeated for `sustained_seconds` (0: no such row). If their times are then
-    unsteady, repeats go on, for at most 3 · `sustained_seconds`. The row has the last times.
+    fastest size are repeated for `sustained_seconds` (0: no such row). While times are unsteady,
+    repeats go on, up to 3 · `sustained_seconds`. The row has the times of the last repeats.
     """
     sizes, copy_bytes = probe.matrix_sizes, probe.copy_bytes
     if device == "cpu":

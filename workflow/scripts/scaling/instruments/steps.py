@@ -37,17 +37,17 @@ KEPT = ("ph", "name", "cat", "ts", "dur", "tid")
 """Fields of a trace event that are kept. Stacks, shapes and counters would make a trace large."""
 
 Span = tuple[int, int, float]
-"""Start (ns), end (ns) and moved bytes (0: unknown) of a kernel."""
+"""Start (ns), end (ns) and number of moved bytes (0: unknown) of a kernel."""
 Spans = dict[KernelClass, list[Span]]
 """Spans of a device's kernels by class. Copies and fills count as kernels. On a CPU, operators
 count as kernels. The class is `other` if the launching operator is unknown."""
 Messages = dict[tuple[str, int], Span]
-"""Spans of a device's communication kernels. Key (name, n) is for the n-th kernel of this name."""
+"""Spans of a device's communication kernels. Key (name, n): the n-th kernel of a name, from 0."""
 Event = dict[str, Any]
 """One event of a trace in Chrome's JSON format."""
 Launches = dict[tuple[int, str], Iterator[tuple[KernelClass, float]]]
-"""Maps (device, kernel name) to the class and bytes (0: unknown) of each launch, in order. After
-the last launch, the last values repeat."""
+"""Maps (device, kernel name) to the class and the number of moved bytes (0: unknown) of each launch
+of this kernel, in order. After the last launch, the last values repeat."""
 CLASSES: dict[KernelClass, re.Pattern[str]] = {
     "communication": re.compile(r"nccl:|c10d::|_c10d_functional|record_param_comms"),
     "products": re.compile(r"aten::\w*(conv(olution|\d)|mm\b|mm_|dot|attention)|triton_tem_"),
@@ -65,11 +65,11 @@ ITEM_BYTES |= {"double": 8, "long": 8, "long int": 8, "unsigned char": 1, "Tenso
 
 
 def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str, Any]:
-    """Return where the time of this rank's steps goes, in a run on `gpus` GPUs.
+    """Return where the time of this rank's steps goes in a run on `gpus` GPUs, as a dictionary.
 
     `in_memory` has the seconds of blocks of at most `limit` steps, with and without the exchange of
-    gradients. `readings` is a list with times of communication, or [] on one GPU. `device_time` has
-    the busy time of each GPU by kernel class, and as `seconds` the median of the untraced blocks,
+    gradients. `readings` has the seconds of communication; [] on one GPU. `device_time` has the
+    busy seconds of each GPU by kernel class. Its `seconds` is the median of untraced blocks,
     because tracing makes steps longer. `step` has the trace events of one step.
     """
     place, on_gpu = {"rank": rank.index}, rank.device.type == "cuda"
@@ -95,7 +95,7 @@ def measure_all(trainer: Trainer, rank: Rank, gpus: int, limit: int) -> dict[str
 
 
 def _in_memory(trainer: Trainer, train: TrainIterations, limit: int) -> dict[str, Any]:
-    """Return seconds of blocks of steps with the exchange of gradients and, if possible, without.
+    """Return seconds of blocks of steps with gradient exchange, and without (None if impossible).
 
     All blocks have the same batches. `IN_TURN` is the order of the two kinds of blocks.
     """
@@ -116,8 +116,8 @@ def busy_times(spans: Spans) -> dict[str, Any]:
     """Return busy seconds of a device, in total and for each kernel class.
 
     Classes have the order of `KernelClass`. `running_seconds` is the time in which kernels of a
-    class run, `seconds` the part of it in which no kernel of an earlier class runs. All `seconds`
-    add up to `busy_seconds`, or without the last class, `communication`, to `compute_seconds`.
+    class run, `seconds` the part of it in which no kernel of an earlier class runs.
+    `busy_seconds` is the sum of all `seconds`, `compute_seconds` the sum without `communication`.
     """
     counted: list[Span] = []
     classes: dict[str, dict[str, float]] = {}
@@ -138,10 +138,11 @@ def communication(
 ) -> dict[str, Any]:
     """Return this rank's seconds of communication: in total, exposed, overlapped, and start skew.
 
-    `devices` and `messages` are this rank's, by device. `everyone` has the messages of all devices
-    of all ranks. A message's time is its shortest duration on any device, because the last device
-    to join does not wait. `start_skew_seconds` is the waiting time. Of several devices, the device
-    that communicates longest counts. Without communication, the result has a `note`.
+    `devices` and `messages` have this rank's kernels and messages by device. `everyone` has the
+    messages of all devices of all ranks. A message's time is its shortest duration on any device,
+    because the last device to join does not wait. `start_skew_seconds` is the rest of the duration.
+    Of this rank's devices, the one that communicates longest counts. Without communication, the
+    result has a `note`.
     """
     candidates = []
     for gpu, sent in messages.items():
@@ -160,7 +161,7 @@ def communication(
 
 
 def length(spans: list[Span]) -> int:
-    """Return the nanoseconds that one or more of `spans` cover."""
+    """Return the length (ns) of the union of `spans`."""
     covered, latest = 0, min((start for start, *_ in spans), default=0)
     for start, end, _ in sorted(spans):
         covered += max(0, end - max(start, latest))
@@ -173,8 +174,8 @@ def record(
 ) -> tuple[dict[int, Spans], dict[int, Messages], EpochResult]:
     """Trace at most `limit` steps; return kernels by device, messages by device, and the result.
 
-    A kernel whose name shows that it communicates is a message. `known` gives the class of the
-    other kernels. On GPUs, the first message is left out, because it waits until all ranks trace.
+    A kernel whose name contains one of `COMMUNICATION` is a message. `known` gives the class of
+    others. On GPUs, the first message is left out, because it waits until all ranks trace.
     """
     on_gpu = rank.device.type == "cuda"
     activities = [ProfilerActivity.CUDA] if on_gpu else [ProfilerActivity.CPU]
@@ -203,9 +204,9 @@ def record(
 
 
 def launched(trainer: Trainer, train: TrainIterations, limit: int, rank: Rank) -> Launches:
-    """Return the class of each kernel and the bytes it moves, from steps without CUDA graphs.
+    """Return class and moved bytes of each kernel launch, from steps without CUDA graphs.
 
-    CUDA graphs hide the operators behind kernels. If GPU memory is too small, return {}.
+    CUDA graphs would hide the operators that launch kernels. Return {} if GPU memory is too small.
     """
     trainer.step.replays = False
     try:
@@ -246,7 +247,7 @@ def _exported(train: TrainIterations, count: int, rank: Rank, shapes: bool = Fal
 
 
 def launches(events: list[Event]) -> Launches:
-    """Return the class (such as `products`) of each kernel in a trace, and the bytes it moves.
+    """Return the class (such as `products`) and the moved bytes of each kernel launch in a trace.
 
     The bytes that an operator reads and writes are divided equally among the kernels it launches.
     """
@@ -273,7 +274,7 @@ def kernel_class(operator: str) -> KernelClass:
 
 
 def moved_bytes(operator: Event) -> float:
-    """Return the bytes that an operator reads and writes; 0 if unknown.
+    """Return the number of bytes that an operator reads and writes; 0 if unknown.
 
     A trace lists only inputs. The output is assumed to be as large as the largest input.
     """

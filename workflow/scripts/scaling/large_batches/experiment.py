@@ -1,6 +1,6 @@
-"""Train a technique at a global batch: first with several learning rates, then with all seeds.
+"""Train a technique at one global batch: a seed with each learning rate, all seeds with the best.
 
-The best rate has the lowest validation loss; without a validation set, the lowest training loss.
+The best rate has the lowest validation loss or, without a validation set, the lowest training loss.
 """
 
 import math
@@ -42,11 +42,11 @@ class Experiment:
 
     @property
     def gpus(self) -> int:
-        """Return how many GPUs would share the global batch. Micro-batches take their place."""
+        """Return the number of GPUs for this batch. A run uses as many micro-batches instead."""
         return gpus_of(self.global_batch, self.study.reference_batch, self.study.gpus)
 
     def outcome(self, name: str, technique: Technique) -> Result:
-        """Return the fields `status`, `message` and `result` of a technique's record."""
+        """Return a technique's status, message and result. A failed technique's result is None."""
         if self.global_batch > (images := self._images(held_out=True)):
             message = f"the global batch is larger than the {images} training images"
             return {"status": "infeasible", "result": None, "message": message}
@@ -64,7 +64,8 @@ class Experiment:
     def _result(self, name: str, technique: Technique) -> Result:
         """Train the first seed with each factor of the learning rate, then all seeds with the best.
 
-        Return all runs. `at_edge` is True if the best factor is the smallest or largest of several.
+        Return all runs. `at_edge` is True if the best of several factors is their smallest or
+        largest. Without a validation set, the first seed is not trained again.
         """
         study, runs, losses = self.study, list[Result](), dict[float, float | None]()
         held_out = study.held_out_images > 0
@@ -93,7 +94,7 @@ class Experiment:
     def _run(
         self, name: str, technique: Technique, factor: float, seed: int, held_out: bool = False
     ) -> Result:
-        """Train a run, print its last epoch, and return its result."""
+        """Train a run, with validation if `held_out`; print its last epoch; return its result."""
         images = self._images(held_out)
         rates = plan.rates(self.study, technique, self.global_batch, images, factor)
         result = self._train(self.spec(technique, seed), rates, held_out)
@@ -106,8 +107,8 @@ class Experiment:
     def _train(self, spec: RunSpec, rates: plan.Rates, held_out: bool = False) -> Result:
         """Train a run, up to the first loss that is not finite; return metrics of each epoch.
 
-        `diverged` is "not finite", "at chance", or "". At chance, the last training loss is at
-        least that of a constant prediction, ln(classes).
+        `diverged` is "not finite", "at chance", or "". "at chance": the last training loss is at
+        least ln(classes), the loss of a constant prediction.
         """
         started, data, kind = time.perf_counter(), self.dataset, "test"
         if held_out:
@@ -145,7 +146,7 @@ class Experiment:
         }
 
     def spec(self, technique: Technique, seed: int) -> RunSpec:
-        """Return the parameters that a trainer reads. It trains the global batch on one GPU."""
+        """Return a run's parameters. The run trains the global batch on one GPU."""
         on_gpu, study = self.device.type == "cuda", self.study
         options = technique.model_dump(include={*UpdateRule.model_fields})
         options |= {"precision": study.precision, "channels_last": on_gpu, "cuda_graph": on_gpu}

@@ -11,8 +11,7 @@ from scaling.registry.update_rule import Technique
 NOT_FINITE, AT_CHANCE = "not finite", "at chance"
 Result = dict[str, Any]
 Rates = list[tuple[float, float]]
-"""Two learning rates for each update: Muon's, and SGD's for all other parameters. They are equal
-without Muon."""
+"""Learning rates (Muon's, SGD's for other parameters) of each update. Without Muon, both equal."""
 
 
 class Study(LargeBatches, Sgd):
@@ -27,9 +26,9 @@ class Study(LargeBatches, Sgd):
 def rates(
     study: Study, technique: Technique, global_batch: int, train_images: int, factor: float
 ) -> Rates:
-    """Return the learning rates of a run whose peak is `factor` times that of the technique.
+    """Return a run's learning rates: the technique's schedule, with its peak times `factor`.
 
-    There is a warm-up only if the peak is above the rate at the reference batch.
+    The warm-up by `warmup_epochs` is used only if this peak is above the reference batch's rate.
     """
     per_epoch, scale = math.ceil(train_images / global_batch), global_batch / study.reference_batch
     updates = per_epoch * study.epochs
@@ -43,7 +42,7 @@ def rates(
 
 
 def loss(run: Result) -> float | None:
-    """Return the last validation loss of a run, or else its training loss; None if not finite."""
+    """Return a run's last validation (if none: training) loss, or None if a loss is not finite."""
     if run["diverged"] == NOT_FINITE:
         return None
     return float(run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"])
@@ -58,9 +57,9 @@ def choose(losses_by_factor: Mapping[float, float | None]) -> float:
 def next_factor(losses_by_factor: Mapping[float, float | None]) -> float | None:
     """Return the next factor of a sweep, or None if the sweep is complete.
 
-    If the smallest factor is the best, or no loss is finite: half the smallest. If the largest is
-    the best: twice the largest. Otherwise: the geometric mean of the best factor and a neighbour
-    that differs from it by more than a factor of 2.
+    If the smallest factor is best or no loss is finite, the next factor is half the smallest. If
+    the largest is best, it is twice the largest. Otherwise, it is the geometric mean of the best
+    factor and a tried neighbour that differs from the best by more than a factor of 2.
     """
     tried, best = sorted(losses_by_factor), choose(losses_by_factor)
     if best == tried[0] or all(loss is None for loss in losses_by_factor.values()):

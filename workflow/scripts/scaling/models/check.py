@@ -23,11 +23,11 @@ CLASSES = 10
 
 
 def check(config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError if the model cannot be built, or cannot train in all runs of the study.
+    """Raise UserError if the model cannot be built, or cannot train on the study's smallest batch.
 
-    The check trains one step on 2 images, or on 1 if the study's smallest batch is 1, which batch
-    norm may reject. It uses the meta device, which computes no values. If that fails, it uses the
-    CPU.
+    The check trains one step on 2 images, or on 1 image if the smallest batch is 1 (which batch
+    norm may reject). The step runs on the meta device, which computes no values. If the step fails
+    there, it runs on the CPU.
     """
     section, described = config["dataset"], DATASET.read(manifest) if manifest.exists() else {}
     images = configuration.train_images(config, described)
@@ -56,7 +56,7 @@ def check(config: dict[str, Any], manifest: Path) -> None:
 def _sizes(config: dict[str, Any], images: int | None) -> Iterator[tuple[int, str]]:
     """Yield the batch size and a description of each forward pass in the study's runs.
 
-    The size of the last batch depends on `images`, the number of training images (None: unknown).
+    Sizes of last batches depend on `images`, the number of training images (None: leave them out).
     """
     full, on = config["time_to_accuracy"], config["parts"]
     cells = [cell for cell in grid.of(config) if "command" not in config["recipes"][cell.recipe]]

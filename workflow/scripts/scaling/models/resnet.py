@@ -44,8 +44,7 @@ class ResNet18(nn.Module):
     """ResNet-18 for CIFAR: a 3×3 stem without pooling, four stages of two blocks, one linear layer.
 
     The input is [batch, 3, 32, 32], the output is logits [batch, classes]. `width` is the number of
-    channels in the first stage. Width 64 with 10 classes is the published model, with 11,173,962
-    parameters.
+    channels in the first stage. With width 64 and 10 classes, there are 11,173,962 parameters.
     """
 
     def __init__(self, width: int = 64, classes: int = 10) -> None:
@@ -68,7 +67,7 @@ class ResNet18(nn.Module):
     def parts(self) -> list[nn.Module]:
         """Return the model as three consecutive modules, with 6, 19 and 75 % of the parameters.
 
-        They contain stem, stages 1 and 2; stage 3; and stage 4 and head.
+        The first has the stem and stages 1 and 2, the second stage 3, the third stage 4 and head.
         """
         first = nn.Sequential(self.stem, *self.stages[:2])
         return [first, self.stages[2], nn.Sequential(self.stages[3], self.head)]

@@ -49,8 +49,7 @@ def save_weights(network: nn.Module, target: Path) -> None:
 def load_weights(source: Path) -> nn.Sequential:
     """Return the tutorial CNN with the weights in file `source`, on the CPU, in evaluation mode.
 
-    UserError if the file is missing or damaged, contains another network, or has non-finite
-    weights.
+    UserError if the file is missing or damaged, has another network, or has non-finite weights.
     """
     network = tutorial_cnn()
     try:

@@ -1,4 +1,4 @@
-"""Quantize a sequential float network: weights of few bits, or integers throughout.
+"""Quantize a sequential float network: only its weights, or all values of the computation.
 
 A scale s is the number of integer levels per unit: q = round(s · x), so x ≈ q / s. (Jacob et al.
 2018, "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
@@ -37,11 +37,11 @@ from scaling.core.errors import UserError
 
 Layer = nn.Conv2d | nn.Linear
 WORD_BYTES = 4
-"""Bytes of an int32 bias, of a scale, and of an output factor."""
+"""Size in bytes of an int32 bias, of a scale, and of an output factor."""
 IMAGES = "images"
-"""Key of the input images in dictionaries of layers by name."""
+"""Key of the input images in dictionaries whose other keys are names of layers."""
 Calibration = dict[str, tuple[float, float]]
-"""Smallest and largest output of each layer, after its ReLU if any, and of the images."""
+"""Smallest and largest value of the images, and of each layer's output after its ReLU, if any."""
 
 
 def qmax(bits: int) -> int:
@@ -50,9 +50,9 @@ def qmax(bits: int) -> int:
 
 
 def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
-    """Return the scale that maps the largest magnitude, `max_abs`, to the last level.
+    """Return the scale (levels per unit) that maps the magnitude `max_abs` to level `qmax(bits)`.
 
-    UserError if `max_abs` is not positive and finite; `of` names the values in its message.
+    UserError if `max_abs` is not positive and finite. The error message calls the values `of`.
     """
     if not (math.isfinite(max_abs) and max_abs > 0):
         raise UserError(
@@ -63,7 +63,7 @@ def symmetric_scale(max_abs: float, of: str, bits: int = 8) -> float:
 
 
 def to_integers(values: Tensor, scale: float | Tensor, bits: int) -> Tensor:
-    """Return scale · values, rounded half to even and clamped to `bits` bits, as float64."""
+    """Return scale · values as float64: rounded half to even, clamped to `bits`-bit integers."""
     return (values.double() * scale).round_().clamp_(-qmax(bits) - 1, qmax(bits))
 
 
@@ -84,21 +84,21 @@ def round_weights(name: str, layer: Layer, scheme: Scheme) -> tuple[Tensor, Tens
 
 
 def packed_bytes(weight: Tensor, scales: Tensor, bits: int) -> int:
-    """Return the bytes of a layer: weights of `bits` bits, int32 biases, and distinct scales."""
+    """Return a layer's size in bytes: weights of `bits` bits, int32 biases, and distinct scales."""
     words = len(scales) + len(scales.unique())
     return math.ceil(weight.numel() * bits / 8) + WORD_BYTES * words
 
 
 def layers(network: nn.Module) -> dict[str, Any]:
-    """Return the layers with weights of a float or integer network, by name, in order."""
+    """Return the convolutions and linear layers, float or quantized, by name, in order."""
     kinds = Layer | QuantizedLayer
     return {name: module for name, module in network.named_children() if isinstance(module, kinds)}
 
 
 def observer_points(network: nn.Module) -> dict[str, str]:
-    """Return a dictionary from each layer to the module whose output is the layer's result.
+    """Return a dictionary from a layer's name to the name of the module that gives its result.
 
-    That module is the ReLU after the layer, or else the layer. `IMAGES` maps to itself.
+    That module is the ReLU after the layer or, without a ReLU, the layer. `IMAGES` maps to itself.
     """
     points = {IMAGES: IMAGES}
     for name, module in network.named_children():
@@ -144,12 +144,12 @@ class QuantizedImages(nn.Module):
 class QuantizedLayer(nn.Module):
     """A convolution or linear layer that computes with integers.
 
-    A scale is a number of integer levels per unit. Inputs have `input_scale`, weights `scales`.
-    Sums of their products (by the module `products`) and `bias` have S = `accumulator_scale`.
-    `factor` converts sums to outputs of `bits` bits, and `largest`, the largest |output| of the
-    float layer, to the largest integer. If `bits` is None, outputs are floats, sum / S.
-    `accumulator_bound` is the largest |sum| for any integer input. `scheme.mistakes` are deliberate
-    errors of these scales; one of them uses `images_scale`, the scale of the images.
+    A scale is a number of integer levels per unit: `input_scale` of inputs, `scales` of weights,
+    and S = `accumulator_scale` of a sum (products by the module `products`, plus `bias`). An output
+    of `bits` bits is the sum · `factor`; for `largest`, the largest |output| of the float layer, it
+    is the largest integer. If `bits` is None, an output is the float sum / S. `accumulator_bound`
+    is the largest |sum| for any integer input. `scheme.mistakes` are deliberate errors of these
+    scales; one of them uses `images_scale`, the scale of the images.
     """
 
     def __init__(
@@ -198,11 +198,11 @@ class QuantizedLayer(nn.Module):
 
     @property
     def passed_scale(self) -> float:
-        """Return levels per unit of outputs, accumulator scale · `factor`; 1 for float outputs."""
+        """Return the scale of the outputs, `accumulator_scale` · `factor`; 1 for float outputs."""
         return 1.0 if self.factor is None else float((self.accumulator_scale * self.factor)[0])
 
     def accumulate(self, inputs: Tensor) -> Tensor:
-        """Return products plus bias, float64 [n, outputs, …], exact up to 2^53.
+        """Return the sums of products and bias, float64 [n, outputs, …], exact up to 2^53.
 
         Some convolution algorithms (Winograd, FFT) have intermediate values that are no integers.
         Rounding removes their error, which is far below 1/2.

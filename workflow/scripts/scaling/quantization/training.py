@@ -30,7 +30,7 @@ class TutorialTraining(DataOptions, NetworkTraining):
     """Device to compute on; `auto` means CUDA if a GPU is visible."""
 
     def train(self, device: torch.device) -> nn.Sequential:
-        """Return the network in evaluation mode; UserError if training diverges."""
+        """Return the trained network in evaluation mode; UserError if training diverges."""
         images, test, _ = read_images(self.dataset, self.manifest, device)
         if images.labels.max() >= CLASSES:
             raise UserError(

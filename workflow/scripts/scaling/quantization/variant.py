@@ -38,10 +38,10 @@ class VariantEvaluation(DataOptions):
 def measure(
     network: nn.Sequential, scheme: Scheme, chosen: Images, test: Images, seed: int
 ) -> dict[str, Any]:
-    """Return the accuracy, bytes and layers of a quantized copy of `network`, for a record.
+    """Return the record of a quantized copy of `network`: accuracy, size in bytes, and layers.
 
-    The ranges of outputs come from the training images `chosen`; with two of the deliberate errors
-    `scheme.mistakes`, from one image or test images. Histograms are added for the default scheme.
+    The training images `chosen` give the ranges of outputs. With the deliberate error `one_image`,
+    one of them does; with `test_data`, `test` does. Only the default scheme has histograms.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -91,12 +91,12 @@ def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
-    """Return scales and levels of an integer layer. If channels differ, the first one counts.
+    """Return scales and levels of an integer layer. Scales of channels are the first channel's.
 
     `floats` is the float layer, `ends` its lowest and highest output. `input_scale` and
-    `accumulator_scale` S are levels per unit; `output_scale` o multiplies sums (the accumulator).
-    `top_step` is the level of the largest |output|, S · o · max |`ends`|. `bias_steps` is the level
-    of `largest_bias`, `bias_error_steps` the maximum of |quantized bias - S · bias|.
+    `accumulator_scale` S are levels per unit. `output_scale` o multiplies sums, and `top_step` is
+    the level of the largest |output|, S · o · max |`ends`|; both are None for float outputs. The
+    level of `largest_bias` is `bias_steps`; `bias_error_steps` is max |quantized bias - S · bias|.
     """
     bias, factor = floats.bias.double().view_as(layer.bias), layer.factor
     at = bias.abs().flatten().argmax()
@@ -119,8 +119,8 @@ def distributions(
 ) -> list[dict[str, Any]]:
     """Return histograms of the weights of each layer, and of its outputs before and after ReLU.
 
-    `quantized` is the integer copy of `network`. The middle of a bin is a level, its width one
-    level. `scale` is in levels per unit, `bin_edges` are float values.
+    `quantized` is the integer copy of `network`. Each bin is one level wide, with the level in its
+    middle. `scale` is in levels per unit; `bin_edges` are float values (level / `scale`).
     """
     counters: dict[tuple[str, str, float], dict[str, Counter[int]]] = {}
 

@@ -1,4 +1,4 @@
-"""Options of the synchronization experiments. Does not import torch."""
+"""Options of the synchronization experiments. This module does not import torch."""
 
 from dataclasses import dataclass
 from typing import Literal

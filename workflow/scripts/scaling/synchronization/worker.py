@@ -30,7 +30,7 @@ Order = NDArray[np.int64]
 
 
 def start(options: Plan, folder: Path) -> None:
-    """Run the experiments in one process per GPU, then DataParallel's steps in this process."""
+    """Run the experiments in `options.gpus` processes; on GPUs, then DataParallel's in this one."""
     ranks.start(options.gpus, run, options, folder)
     if environment.resolve_device(options.device) == "cuda":
         run(options, folder)
@@ -82,10 +82,10 @@ def trainer_of(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset
 
 
 def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> dict[str, Any]:
-    """Run a training, and return a dictionary that compares its ranks. It is the same on all ranks.
+    """Run a training; return a dictionary that compares its ranks, with equal values on all ranks.
 
-    Key `orders` has the rows of `orders_of` of all epochs. Key `ranks` has, for each rank, the test
-    loss, the test accuracy, and SHA-256 of parameters and of buffers.
+    `orders` has the rows of `orders_of` for all epochs. `ranks` has each rank's test loss, test
+    accuracy, and SHA-256 of parameters and buffers. `drift` compares running variances.
     """
     trainer = trainer_of(plan, training, rank, dataset)
     model: Any = trainer.model.module
@@ -113,11 +113,11 @@ def train(plan: Plan, training: Training, rank: Rank, dataset: ImageDataset) -> 
 
 
 def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
-    """Return how much a variance differs between ranks: maximum and mean over its channels.
+    """Return how much running variances differ between ranks: maximum and mean over all channels.
 
-    `ranks` has an array of each rank, with one variance for each channel. The difference of a
-    channel is (max - min) / mean. Channels with mean 0 are left out; if all are, both values are
-    0. Values that are not finite become None.
+    `ranks` has an array for each rank, with one variance per channel. A channel's difference is
+    (max - min) / mean over ranks. Channels with mean 0 are left out; without any other channel,
+    both results are 0. Results that are not finite become None.
     """
     mean, apart = np.mean(ranks, axis=0), np.ptp(ranks, axis=0)
     apart = apart[mean != 0] / mean[mean != 0] if mean.any() else np.zeros(1)
@@ -126,12 +126,12 @@ def drift(ranks: Sequence[NDArray[np.float64]]) -> dict[str, float | None]:
 
 
 def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str, Any]]:
-    """Return a row for each rank on its order of images in an epoch.
+    """Return a row for each rank about its order of the training images (`images`) in an epoch.
 
     `samples` is the number of indexes in the order, `order_sha256` their hash as little-endian
-    int64. `overlap` is the largest number of images that the rank shares with another rank. Two
-    columns are equal in all rows: `unseen`, the number of images that no rank draws, and
-    `repeated`, the number of all draws minus the number of images drawn.
+    int64. `overlap` is the largest number of images that the rank shares with any other rank. Two
+    columns are equal in all rows: `unseen` is the number of images that no rank draws. `repeated`
+    is the number of draws by all ranks minus the number of distinct images drawn.
     """
     sets = [set(order.tolist()) for order in orders]
     seen = set().union(*sets)
@@ -152,7 +152,7 @@ def orders_of(orders: Sequence[Order], images: int, epoch: int) -> list[dict[str
 def record_steps(
     plan: Plan, name: str, mode: Training, rank: Rank, dataset: ImageDataset
 ) -> dict[str, Any]:
-    """Return the messages of `STEPS` training steps, and whether they are equal on all ranks."""
+    """Return the messages of a trainer's start and `STEPS` steps, and whether all ranks agree."""
     messages = Messages()
     recording = collectives if rank.processes > 1 else copies
     with recording(messages):

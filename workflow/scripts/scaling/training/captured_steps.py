@@ -17,10 +17,10 @@ WARMUP_STEPS = 11
 def captured(
     begin: Callable[[], None], step: Callable[[], None], memory: Any = None
 ) -> torch.cuda.CUDAGraph:
-    """Return a CUDA graph of `step`, captured after warm-up steps. `begin` runs before each step.
+    """Return a CUDA graph of `step`, captured after `WARMUP_STEPS` calls of `step`.
 
-    If given, `memory` is the memory pool of another graph, which both graphs then share. A replay
-    of one graph may then overwrite the results of the other.
+    `begin` runs before each call, outside the graph. `memory` is the memory pool of another graph,
+    to be shared; a replay of one graph may then overwrite the results of the other.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -44,12 +44,12 @@ class SideStream:
         self._kept: list[Tensor] = []
 
     def after(self, *read: Tensor, launched: bool = False) -> AbstractContextManager[Any]:
-        """Return a context manager that makes this object's stream current in a captured step.
+        """Return a context manager that makes the side stream current if a step is being captured.
 
-        Outside a capture, the current stream does not change, because cuDNN's search for algorithms
-        must run alone; with `launched=True`, it changes nevertheless. On this stream, work starts
-        after all earlier work of the previous stream. `read` are its inputs, kept alive until
-        `join`.
+        Outside a capture, the current stream stays, because cuDNN's search for algorithms must run
+        alone. With `launched=True`, the side stream is current also outside a capture. It waits for
+        all earlier work of the previous stream. `read` are the inputs of the work on the side
+        stream, kept alive until `join`.
         """
         if not (read[0].is_cuda and (launched or torch.cuda.is_current_stream_capturing())):
             return nullcontext()
@@ -59,7 +59,7 @@ class SideStream:
         return torch.cuda.stream(self._stream)
 
     def join(self) -> None:
-        """Make the current stream wait for this stream; release the tensors that `after` kept."""
+        """Make the current stream wait for the side stream; release the inputs kept by `after`."""
         if self._kept:
             assert self._stream
             torch.cuda.current_stream().wait_stream(self._stream)

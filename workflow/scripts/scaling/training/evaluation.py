@@ -40,7 +40,7 @@ def evaluate(
 
 
 def sha256(tensors: Iterable[Tensor]) -> str:
-    """Return the SHA-256 (hex) of the tensors' bytes. If they are sharded, call it on all ranks."""
+    """Return the SHA-256 (hex) of the tensors' bytes. If tensors are sharded, call on all ranks."""
     digest = hashlib.sha256()
     for tensor in tensors:
         whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
@@ -50,7 +50,7 @@ def sha256(tensors: Iterable[Tensor]) -> str:
 
 
 def own_parts(model: nn.Module) -> list[Tensor]:
-    """Return the parameters and buffers of `model`, or this rank's shards of them; not copied."""
+    """Return the parameters and buffers of `model`, uncopied; if sharded, this rank's shards."""
     held = model.state_dict().values()
     return [one.to_local() if hasattr(one, "to_local") else one for one in held]
 

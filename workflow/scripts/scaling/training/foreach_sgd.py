@@ -1,6 +1,6 @@
-"""Optimizers that update all tensors at once. DistributedDataParallel averages gradients.
+"""Optimizers that update all parameters together, in few kernels.
 
-With a kernel per tensor and operation, launches would limit the speed of a small model.
+With one kernel per parameter and operation, kernel launches would limit a small model's speed.
 """
 
 import copy
@@ -24,27 +24,25 @@ from scaling.training.strategies import Wrapped, buckets_of
 NORMS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 """Modules whose parameters stay in float32 if the other parameters have a lower precision."""
 ALIGNED_ELEMENTS = 64
-"""In a flat array, each tensor starts at a multiple of this many elements, because fast cuDNN
-kernels require it."""
+"""Tensors in a flat array start at multiples of this many elements, as fast cuDNN kernels need."""
 BUCKET_MB = 1.0
-"""Maximum MiB of a gradient bucket. Of 1 to 16 MiB, 1 was the fastest at 32 images per GPU."""
+"""Maximum size of a gradient bucket in MiB. At 32 images per GPU, 1 is the fastest of 1 to 16."""
 
 
 class ForeachSGD(Wrapped):
     """A model that SGD, LARS or Muon updates in few kernels, which a CUDA graph can capture.
 
-    The parameters of `model` become float32. `self.model` runs the forward and backward passes.
-    Without `working_dtype`, it is `model`. With `working_dtype`, it is a copy of this dtype that
-    shares the normalization layers of `model`, which stay float32. Gradients are read where the
-    backward pass wrote them. Learning rates are tensors, so that they can change between replays of
-    a captured step.
+    The parameters of `model` become float32. If `working_dtype` is None, `self.model` is `model`.
+    Otherwise `self.model` is a copy of `model` in this dtype. The copy shares the normalization
+    layers of `model`, which stay float32. `ranks` processes average gradients. If `compiled`,
+    torch.compile compiles the SGD update. Learning rates are tensors, so that they can change
+    between replays of a captured step.
 
     LARS follows You et al. 2017 (arXiv:1708.03888, algorithm 1), with one trust ratio per parameter
-    tensor. The ratio is 1 for vectors, as in MLPerf's reference. It is also 1 for tensors whose
-    weights or gradients are all 0, because these would never change otherwise. Muon follows Jordan
-    et al. 2024 (CIFAR-10). For each weight w of `update.hidden_convolutions`, w ← √(output
-    channels) · w / |w|, then w ← w - rate · `update.orthogonalized`(Nesterov momentum). SGD updates
-    all other parameters.
+    tensor. The ratio is 1 for vectors, as in MLPerf's reference. The ratio is also 1 for tensors
+    whose weights or gradients are all 0, which would never change otherwise. Muon follows Jordan et
+    al. 2024 (CIFAR-10). For each weight w of `update.hidden_convolutions`, w ← √(output channels) ·
+    w / |w|, then w ← w - rate · `update.orthogonalized`(Nesterov momentum). SGD updates the rest.
     """
 
     def __init__(
@@ -112,7 +110,7 @@ class ForeachSGD(Wrapped):
         return self._ddp
 
     def start(self, options: dict[str, Any], rule: UpdateRule) -> None:
-        """Set momenta to 0 and learning rates to their peaks. `options` are torch.optim.SGD's."""
+        """Set momenta to 0 and rates to their peaks. `options` are arguments of torch.optim.SGD."""
         self._rule, self._weight_decay = rule, options["weight_decay"]
         self._momentum.fill_(options["momentum"] if rule.momentum is None else rule.momentum)
         for module in self.model.modules():
@@ -135,7 +133,7 @@ class ForeachSGD(Wrapped):
         return [*self._weights, *self.model.buffers(), *self.momenta]
 
     def refresh(self) -> None:
-        """Copy the weights to the model of `working_dtype`, if there is one."""
+        """Copy the float32 weights to the copy of the model in `working_dtype`, if there is one."""
         if self._working:
             torch._foreach_copy_(self._working, self._weights)
 
@@ -192,7 +190,7 @@ class ForeachSGD(Wrapped):
         )
 
     def _gradients(self) -> list[Tensor]:
-        """Return the gradients as 1-D tensors, in memory order of the parameters; reset `grad`."""
+        """Return each gradient as 1-D, in its parameter's memory order; set `grad` to None."""
         self.aside.join()
         gradients: Any = [one.grad for one in self._trained]
         for one in self._trained:
@@ -200,7 +198,7 @@ class ForeachSGD(Wrapped):
         return list(map(in_order_of, gradients, self._trained))
 
     def _muon(self, weights: list[Tensor], gradients: list[Tensor], working: list[Tensor]) -> None:
-        """Update the hidden convolutions by Muon. The lists have the order of the parameters."""
+        """Update the hidden convolutions by Muon. The lists have one tensor per convolution."""
         pairs, moved = zip(weights, gradients, strict=True), list[Tensor]()
         for momenta in self._muon_momenta:
             group = zip(*islice(pairs, len(momenta)), strict=True)
@@ -216,7 +214,7 @@ class ForeachSGD(Wrapped):
     def _local_rates(
         self, trust: float, adapted: Tensor, weights: list[Tensor], gradients: list[Tensor]
     ) -> Tensor:
-        """Return trust · |w| / (|gradient| + decay · |w|) of tensors w; 1 for vectors and zeros."""
+        """Return LARS's ratio, trust · |w| / (|gradient| + decay · |w|) or 1, for each weight w."""
         of_weights, of_gradients = (
             torch.stack(torch._foreach_norm(arrays, dtype=torch.float32))
             for arrays in (weights, gradients)
@@ -250,7 +248,7 @@ class FlatShards(ForeachSGD):
         self._momenta = [torch.zeros_like(self._own[0])]
 
     def _parts_of(self, flat: Tensor) -> list[Tensor]:
-        """Return the elements of each parameter in the array `flat`: 1-D views of `flat`."""
+        """Return a 1-D view of the array `flat` for each parameter: its elements, unpadded."""
         parts = flat[: self._used].split([room_of(one) for one in self._parameters])
         return [part[: one.numel()] for part, one in zip(parts, self._parameters, strict=True)]
 
@@ -288,7 +286,7 @@ def _collect(parts: list[Tensor], gradients: list[Tensor]) -> None:
 
 
 def room_of(tensor: Tensor) -> int:
-    """Return how many elements of the flat array a tensor occupies, with padding."""
+    """Return the number of elements that `tensor` occupies in a flat array, padding included."""
     return math.ceil(tensor.numel() / ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
 
 

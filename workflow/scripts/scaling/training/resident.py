@@ -34,9 +34,9 @@ CUDNN_ALGORITHMS = 10
 """Number of algorithms that cuDNN tries for each convolution (PyTorch's default)."""
 EXHAUSTIVE_SEARCH_UP_TO = 512
 """Largest batch per GPU for which cuDNN tries all algorithms, with resnet18-cifar. On one H200,
-steps are 1 to 2 % shorter up to 512. At 2048 they are not, and the search takes 40 s longer."""
+this shortens steps by 1 to 2 % up to 512. At 2048, it only makes the search 40 s longer."""
 UPDATES: dict[str, type[ForeachSGD]] = {"ddp": ForeachSGD, "zero1": FlatShards}
-"""Maps strategies to classes that update all tensors at once. Other strategies wrap the model."""
+"""Maps the name of a strategy to its optimizer class. Other strategies wrap the model."""
 PREPARED_SHARE = 0.05
 """A smaller last batch is compiled only if it has at least this fraction of an epoch's images."""
 
@@ -44,9 +44,9 @@ PREPARED_SHARE = 0.05
 class Resident(Trainer):
     """Trainer of engine `resident`.
 
-    The learning rate schedule spans `spec.epochs` epochs; later epochs keep the last rate. In
-    results, `loader_seconds` is the host time for shuffling images, and for copying them to the GPU
-    if its memory cannot hold all of them.
+    The learning rate schedule spans `spec.epochs` epochs; later epochs keep the last rate.
+    `EpochResult.loader_seconds` is the host time for shuffling images. If GPU memory cannot hold
+    all images, it includes the time for copying them to the GPU.
     """
 
     step: DeviceStep
@@ -102,9 +102,9 @@ class Resident(Trainer):
             self.progress = StepProgress(len(self._sizes), rank.device)
 
     def _prepared(self, options: Options) -> tuple[Options, list[str]]:
-        """Build the step. Return the options that work, and a note for each one that does not.
+        """Build the step. Return the options in effect, and a note on each option turned off.
 
-        If the capture or the compilation fails, the step is built again without it.
+        If capture or compilation fails, the step is built again without that option.
         """
         notes: list[str] = []
         while True:
@@ -168,7 +168,7 @@ class Resident(Trainer):
     def _batches(self, epoch: int, sizes: list[int]) -> Iterator[tuple[int, int]]:
         """Yield (number of the update, batch size) for each batch. Epoch 1 starts at update 0.
 
-        Epoch 0 is for extra steps: numbers are negative, and the learning rate stays the same.
+        In epoch 0, for extra steps, numbers are negative and the learning rate does not change.
         """
         self._images.draw(epoch)
         for place, size in enumerate(sizes, start=(epoch - 1) * len(self._sizes)):
@@ -214,6 +214,6 @@ def _batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def _sizes_to_compile(sizes: list[int]) -> list[int]:
-    """Return each batch size whose batches have at least `PREPARED_SHARE` of an epoch's images."""
+    """Return each batch size whose batches sum to at least `PREPARED_SHARE` of all images."""
     least = PREPARED_SHARE * sum(sizes)
     return [size for size in dict.fromkeys(sizes) if size * sizes.count(size) >= least]

@@ -27,8 +27,8 @@ class Step:
 
     The batch is split into `micro_batches` parts. Part r of n has images r, r + n, r + 2n …, as a
     DistributedSampler would give to rank r. `replica` averages gradients over ranks and updates the
-    weights. Only `label_smoothing` of `rule` matters here. `loss_sum` and `correct` are sums over
-    all images since `reset`. If `replays` is False, the host launches each kernel, without graphs.
+    weights. Only `label_smoothing` of `rule` matters here. `loss_sum` is the sum of losses since
+    `reset`, `correct` the number of correct predictions. If `replays` is False, no graph is used.
     """
 
     model: nn.Module
@@ -39,7 +39,7 @@ class Step:
 
     replays = True
     search_seconds = 0.0
-    """Seconds for cuDNN's search for algorithms and for loading kernels, before the first epoch."""
+    """Seconds before the first epoch in which cuDNN searches for algorithms and loads kernels."""
 
     def __post_init__(self) -> None:
         self._objective = objective
@@ -52,7 +52,7 @@ class Step:
         self.correct.zero_()
 
     def update(self, size: int, next_batch: Callable[[int], Batch]) -> None:
-        """Update the weights once, with `next_batch(size)`: a batch of `size` images."""
+        """Update the weights once, on a batch of `size` images that `next_batch(size)` returns."""
         batch, parts = next_batch(size), min(size, self.micro_batches)
         for part in range(parts):
             images, labels = (one[part::parts] for one in batch)
@@ -69,9 +69,9 @@ class Step:
 class DeviceStep(Step):
     """A training step, eager or as a CUDA graph, on batches that `images` creates on the device.
 
-    `images` is a `ResidentImages`. For batch sizes in `prepared`, cuDNN
-    searches for fast algorithms and, if `compiled`, torch.compile compiles the step. Each
-    combination of rule, batch size, and exchange of gradients (on or off) has its own graph.
+    `images` is a `ResidentImages`. For batch sizes in `prepared`, cuDNN searches for fast
+    algorithms and, if `compiled`, torch.compile compiles the step. There is one graph for each
+    combination of rule, batch size, and exchange of gradients (on or off).
     """
 
     images: Any
@@ -97,7 +97,7 @@ class DeviceStep(Step):
             self._launch(size)
 
     def capture(self, sizes: list[int]) -> None:
-        """Capture a graph for each batch size that has none, then restore model and optimizer."""
+        """Capture a graph for each of `sizes` that has none, then restore model and optimizer."""
         missing = [size for size in set(sizes) if self._key(size) not in self._graphs]
         with self._kept() if missing else nullcontext():
             for size in sorted(missing, reverse=True):
@@ -139,7 +139,7 @@ class DeviceStep(Step):
     def _prepare(self, size: int) -> None:
         """Launch a step. For a new batch size, first add cuDNN's search time to `search_seconds`.
 
-        The search time is the difference between two extra steps. Only the first one searches.
+        The search time is the duration of one extra step, which searches, minus that of another.
         """
         if size in self._searches and torch.backends.cudnn.benchmark:
             self._searches.remove(size)
@@ -168,7 +168,7 @@ class DeviceStep(Step):
 
 
 class InPrecision(nn.Module):
-    """Runs `model`; with `bf16`, under autocast to bf16, also in the threads of DataParallel."""
+    """Runs `model`, under autocast to bf16 if `bf16`; this holds in DataParallel's threads, too."""
 
     def __init__(self, model: nn.Module, bf16: bool) -> None:
         super().__init__()

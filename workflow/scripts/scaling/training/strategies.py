@@ -17,8 +17,8 @@ from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
 MESSAGE_BYTES = 10 * 2**20
-"""Maximum bytes of a message in which DataParallel sends parameters (`buffer_size` of
-torch.nn.parallel.comm). A larger parameter is one message."""
+"""Maximum size in bytes of DataParallel's messages of parameters (`buffer_size` of
+torch.nn.parallel.comm). A larger parameter is a message of its own."""
 
 
 class Wrapped:
@@ -38,12 +38,12 @@ class Wrapped:
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the bytes of each message of gradients in one step."""
+        """Return the size in bytes of each gradient message in one step; by default []."""
         return []
 
     @property
     def sent_share(self) -> float:
-        """Return sent bytes as a fraction of `Strategy.busiest_bytes` (for float32); bf16: 0.5."""
+        """Return sent bytes / `Strategy.busiest_bytes` of float32 gradients (0.5 if in bf16)."""
         return 1.0
 
     @contextmanager
@@ -75,11 +75,11 @@ class Wrapped:
         self.optimizer.zero_grad()
 
     def set_rates(self, rate: float, rest: float) -> None:
-        """Ignore the rates: this optimizer's rate is constant. `ForeachSGD` applies them."""
+        """Ignore both rates, as this optimizer's rate is constant. `ForeachSGD` applies them."""
 
     @property
     def state(self) -> list[Tensor]:
-        """Return the tensors that a step changes. To undo it, restore them and call `refresh`."""
+        """Return the tensors that a step changes. To undo a step, restore them; call `refresh`."""
         weights = [parameter.data for parameter in self.model.parameters()]
         return [*weights, *self.model.buffers()]
 
@@ -104,7 +104,7 @@ class CopiedModel(Wrapped):
 
 
 def message_bytes(model: nn.Module) -> list[int]:
-    """Return the bytes of each broadcast of weights in a step of DataParallel.
+    """Return the size in bytes of each broadcast of weights in a step of DataParallel.
 
     The reductions of gradients have the same sizes.
     """
@@ -141,7 +141,7 @@ class Replica(Wrapped):
 
 
 def buckets_of(model: DistributedDataParallel) -> list[int]:
-    """Return the bytes of each DDP bucket in backward order. Sizes are final after two steps."""
+    """Return the size in bytes of each DDP bucket, in backward order; final after two steps."""
     logged = model._get_ddp_logging_data()
     sizes = logged.get("rebuilt_bucket_sizes") or logged.get("bucket_sizes") or ""
     return [int(size) for size in str(sizes).split(",") if size.strip()]
@@ -209,7 +209,7 @@ class Sharded(Wrapped):
 
 
 def fsdp(model: nn.Module, rank: Rank, gpus: int) -> Sharded:
-    """Return `model` sharded over `gpus` ranks. Each block is an FSDP unit, and so is the rest."""
+    """Return `model` sharded over `gpus` ranks. FSDP units are its blocks and one for the rest."""
     mesh = init_device_mesh(rank.device.type, (gpus,))
     for block in blocks(model):
         fully_shard(block, mesh=mesh)

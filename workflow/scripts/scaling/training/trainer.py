@@ -17,7 +17,7 @@ from scaling.training.strategies import Wrapped
 
 @dataclass(frozen=True)
 class EpochResult:
-    """Results of one epoch on one rank. `seconds` is host time; the device is idle at both ends.
+    """Results of one epoch on one rank. `seconds` is host time until the device has finished.
 
     `loader_seconds` is the part of `seconds` in which the host waits for batches.
     """
@@ -34,8 +34,8 @@ class EpochResult:
 TrainIterations = Callable[..., EpochResult]
 """Function (count, untimed=0) that runs `untimed` steps, then `count` steps, on batches in memory.
 
-The result is of the last `count` steps. If `untimed` > 0, CUDA events measure the seconds of the
-last `count` steps, without synchronization before them."""
+It returns the result of the `count` steps. If `untimed` > 0, CUDA events measure `seconds`, so that
+the device need not be idle before the timed steps."""
 
 
 class Trainer:
@@ -75,10 +75,10 @@ class Trainer:
     def _train(
         self, batches: Iterable[Any], epoch: int = 0, steps: int = 0, untimed: int = 0
     ) -> EpochResult:
-        """Train on `batches`. Return the result without the first `untimed` batches.
+        """Train on `batches`; return the result of all but the first `untimed` batches.
 
-        If `untimed` > 0, the device's clock measures the seconds. The attribute `progress`, if any,
-        records the number `epoch` and the number of `steps` in this epoch.
+        If `untimed` > 0, the device's clock measures `seconds`. `self.progress`, if not None,
+        records the epoch's number `epoch` and its number of steps, `steps`.
         """
         self.model.train()
         self.step.reset()

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
-"""Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon. They raise
-small singular values fast; values end between 0.7 and 1.2 instead of at 1 (Jordan et al. 2024)."""
+"""Coefficients a, b, c of X ← aX + (bA + cA²)X with A = XXᵀ, as in torch.optim.Muon. Small singular
+values grow fast. All singular values end between 0.7 and 1.2, not at 1 (Jordan et al. 2024)."""
 
 
 def sgd(
@@ -21,10 +21,10 @@ def sgd(
     local_rates: list[Tensor],
     nesterov: bool,
 ) -> None:
-    """Update `weights` in place, as torch.optim.SGD does; copy them to `working`, if not empty.
+    """Update `weights` in place as torch.optim.SGD does; then copy them to `working`, if not [].
 
-    `decay` is a number for all tensors, or a list with a scalar tensor for each of them. So is
-    `local_rates`, which multiply the change before the momentum, as in LARS; [] if all are 1.
+    `decay` is a number, or a list with a scalar tensor for each tensor of `weights`. `local_rates`
+    is such a list of factors of (gradient + decay · weight), as in LARS; [] if all are 1.
     """
     change = torch._foreach_add(torch._foreach_mul(weights, decay), gradients)
     if local_rates:
@@ -42,7 +42,7 @@ def sgd(
 def hidden_convolutions(model: nn.Module) -> list[Tensor]:
     """Return the weights of convolutions without bias and groups, except the first convolution.
 
-    A norm follows such a convolution, so the scale of its weights does not matter.
+    A norm is assumed to follow such a convolution, so that the scale of its weights has no effect.
     """
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     return [one.weight for one in convolutions[1:] if one.bias is None and one.groups == 1]
@@ -51,8 +51,8 @@ def hidden_convolutions(model: nn.Module) -> list[Tensor]:
 def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
     """Return `matrices` [n, rows, columns], with singular values changed to about 1.
 
-    Very small singular values stay smaller. The method is `steps` Newton–Schulz steps, as in Muon,
-    on all matrices at once; in bf16 on a GPU.
+    Very small singular values stay smaller than 1. The method is `steps` Newton–Schulz steps for
+    all matrices together, as in Muon. On a GPU, the steps compute in bf16.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.size(1) > matrices.size(2)

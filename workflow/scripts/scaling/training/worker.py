@@ -34,9 +34,9 @@ from scaling.training.trainer import Trainer
 
 
 def start(spec: RunSpec, images: Path, manifest: Path, instruments: str, folder: Path) -> None:
-    """Start the training processes of `spec`. Each of them calls `run`.
+    """Start the training processes of `spec`. Each calls `run` and logs to `folder`.
 
-    Modules are imported before the processes are forked, so the processes do not import them again.
+    `instruments` is a function as `module:function`. All modules are imported before the fork.
     """
     ENGINES.find(spec.engine).trainer.load()
     STRATEGIES.find(spec.cell.strategy).wrap.load()
@@ -49,9 +49,9 @@ def run(
 ) -> None:
     """Train as one rank of `spec`; log the results and what `instruments` returns.
 
-    This never returns: it exits when all reports are on disk, because PyTorch's clean-up takes
-    seconds. An error is logged and ends the process with status 1; the launcher then ends all other
-    ranks. Captured steps without progress for `spec.collective_timeout_seconds` are also an error.
+    This function ends the process as soon as all reports are on disk, because PyTorch's clean-up
+    takes seconds. An error is logged and ends the process with status 1. The launcher then ends all
+    other ranks. No progress of captured steps for `spec.collective_timeout_seconds` is an error.
     """
     with ranks.process(log_folder, partial(_report, spec)) as log:
         rank = ranks.join(spec.device, spec.cpu_threads, spec.collective_timeout_seconds)
@@ -81,7 +81,7 @@ def run(
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
-    """Log the error that ends this rank: status, message, time, memory, and values in `more`."""
+    """Log the error that ends this rank: status, message, time, memory, and the values `more`."""
     sys.stderr.flush()
     status, message = outcome.classify(error) or "failed", outcome.first_sentence(error)
     about = {"status": status, "time": time.time(), "message": message, "memory": memory(spec)}
@@ -89,7 +89,7 @@ def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
 
 
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
-    """Log a stall and end this process. The watchdog thread calls this: the main thread hangs."""
+    """Log a stall and end the process. The watchdog thread calls this, as the main thread hangs."""
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
@@ -169,7 +169,7 @@ def _end(
 
 
 def memory(spec: RunSpec) -> dict[str, Any]:
-    """Return the peak bytes used on each GPU (on a CPU: by this process), and the memory's size."""
+    """Return peak and capacity (bytes) of GPU memory; on a CPU, of this process and of the host."""
     if spec.device == "cuda":
         devices = range(torch.cuda.device_count()) if "RANK" not in os.environ else [None]
         peaks = [torch.cuda.max_memory_allocated(device) for device in devices]
