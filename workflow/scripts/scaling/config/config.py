@@ -27,7 +27,7 @@ LAB_MODEL, LAB_SIDE = "resnet18-cifar", 32
 GENERATED = {"train_images", "test_images", "seed"}
 """Keys of `dataset` that only generated images have."""
 OWN = "own"
-"""Source of the data of a user's own command."""
+"""Value of `dataset.source` if only a user's own commands train."""
 
 
 class Recipe(Section):
@@ -54,10 +54,10 @@ def check(config: dict[str, Any], *, reads_images: bool = True) -> dict[str, Any
 
 
 def requested(config: dict[str, Any]) -> Configuration:
-    """Return the configuration with all defaults, but only with recipes that one of its parts uses.
+    """Return the configuration with all defaults, but only with the recipes that some part uses.
 
-    If no part uses the grid, `grid.gpus` become the numbers of GPUs of the time-to-accuracy
-    trainings, or [1]. Raise UserError for wrong keys and types.
+    If no part uses the grid, `grid.gpus` becomes `time_to_accuracy.gpus`, or [1] without
+    time-to-accuracy trainings. Raise UserError for wrong keys and types.
     """
     known = Configuration.of(config)
     requests = dict.fromkeys(known.grid.recipes, "grid.recipes")
@@ -168,7 +168,7 @@ def _recipes(config: Configuration) -> Iterator[str]:
 
 
 def _whole_nodes(config: Configuration) -> Iterator[str]:
-    """Yield a sentence for each key with a number of GPUs that does not fill whole nodes."""
+    """Yield a sentence for each key with more GPUs than a node that do not fill whole nodes."""
     per_node = config.machine.gpus_per_node
     requests = {"grid.gpus": config.grid.gpus}
     if "time_to_accuracy" in config.parts:
@@ -237,7 +237,7 @@ def techniques(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def of_technique(tried: Mapping[str, Any], recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a technique that differ from their defaults.
 
-    `tried` is an entry of `convergence.recipes`. Its options override those of `recipe`.
+    `tried` is an element of `convergence.recipes`. Its options override those of `recipe`.
     """
     options = Technique.model_construct(**{**recipe, **tried})
     return options.model_dump(exclude_defaults=True)
@@ -248,7 +248,7 @@ def resolved(
 ) -> dict[str, dict[str, Any]]:
     """Return all options of each recipe in `requests`, by name; raise UserError for mistakes.
 
-    `requests` maps a recipe's name to the key that asks for the recipe; messages name this key.
+    `requests` maps a recipe's name to the configuration's key that names the recipe, for messages.
     """
     complete: dict[str, dict[str, Any]] = {}
     messages: list[str] = []
@@ -266,7 +266,7 @@ def resolved(
 
 
 def _with_base(name: str, key: str, recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of a recipe and of its bases; raise ValueError for a mistake."""
+    """Return the options of recipe `name` and of its bases; raise ValueError for a mistake."""
     whole: dict[str, Any] = {}
     others = list(recipes)
     engines = [engine for engine in ENGINES.names() if engine != COMMAND.name]

@@ -26,7 +26,8 @@ def unsupported(
 ) -> Iterator[str]:
     """Yield a sentence for each strategy or recipe option that `device` does not support.
 
-    An option also gives a sentence if one of the recipe's strategies does not support it.
+    An option also yields a sentence if one of the recipe's strategies does not support the option.
+    `devices` is the largest number of GPUs of a run.
     """
     for name in strategies if device == "cpu" and devices > 1 else ():
         if STRATEGIES.find(name).needs_gpu:
@@ -48,7 +49,7 @@ def unsupported(
 
 
 def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each recipe of precision bf16, if a visible GPU does not support it."""
+    """Yield a sentence for each recipe of precision bf16 if a visible GPU does not support bf16."""
     old = device == "cuda" and environment.older_gpu(environment.AMPERE)
     for name, options in recipes.items():
         if old and options.get("precision") == "bf16":
@@ -56,7 +57,7 @@ def need_newer_gpu(device: str, recipes: Mapping[str, Mapping[str, Any]]) -> Ite
 
 
 def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Return how many CPU cores this process may use, by its affinity and its container's quota."""
+    """Return how many CPU cores this process may use, by affinity and the quota in file `limit`."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     with suppress(OSError, ValueError):
         quota, period = map(int, limit.read_text().split())
@@ -65,7 +66,10 @@ def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 
 def check(config: dict[str, Any], wanted: int, granted: int | None) -> None:
-    """Raise UserError if devices are unsuitable, or fewer than `wanted` exist or are `granted`."""
+    """Raise UserError if devices do not suit `config`, or if fewer than `wanted` are available.
+
+    `granted` is the number of GPUs in Snakemake's --resources, or None.
+    """
     machine, cells, on = config["machine"], grid.of(config), config["parts"]
     timed = {cell.recipe: config["recipes"][cell.recipe] for cell in cells}
     device = environment.resolve_device(config["device"])
@@ -111,7 +115,7 @@ def check_programs(config: dict[str, Any]) -> None:
 
 
 def _script(command: str) -> str:
-    """Return the Python script that `command` starts; "" if it starts none, or an unknown one."""
+    """Return the path of the Python script that `command` starts; "" if none is recognized."""
     first, *rest = shlex.split(command) or [""]
     named = next((word for word in rest if word in ("-c", "-m") or word.endswith(".py")), "")
     known = LAUNCHER.fullmatch(Path(first).name) and named.endswith(".py") and "{" not in named

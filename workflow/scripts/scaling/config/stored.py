@@ -1,7 +1,7 @@
 """Read configuration files and stored studies (configuration, manifest, records).
 
-As a program, this module merges the configuration files named in its arguments. If the study
-only measures a user's own commands, it prints `commands alone`: PyTorch need not be installed.
+As a program, this module merges the configuration files in its arguments. If the study measures
+only a user's own commands, it prints `commands alone`. Such a study does not need PyTorch.
 """
 
 import json
@@ -22,7 +22,7 @@ from scaling.core.records.run import technique_path
 
 CONFIG_BYTES = 100_000
 WHOLE = {"engine", "base", "command"}
-"""A recipe with any of these keys is complete: it replaces an earlier recipe of its name."""
+"""A recipe with any of these keys is complete. It replaces an earlier recipe of the same name."""
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
 RESULTS = Path("results")
 RECORDS = [
@@ -67,11 +67,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parsed(text: str) -> Any:
-    """Return the document in a YAML `text`.
-
-    Raise ValueError, with a message of one line, if the text is invalid, or if JSON cannot
-    represent one of its values.
-    """
+    """Return the document in a YAML `text`; ValueError if YAML or JSON cannot represent it."""
     try:
         document = Plain(text).get_single_data()
         json.dumps(document, default=_no_json)  # Also refuses numbers of thousands of digits.
@@ -91,8 +87,8 @@ def _no_json(value: Any) -> Any:
 def recipes_of(layers: Iterable[Any]) -> Any:
     """Return the recipes of several configurations, merged in order.
 
-    A recipe with `engine`, `base` or `command` replaces an earlier one of its name. Any other
-    recipe changes the earlier one in part.
+    A recipe with `engine`, `base` or `command` replaces an earlier recipe of the same name. Any
+    other recipe changes only the options that it has.
     """
     recipes: dict[str, Any] = {}
     for given in [layer["recipes"] for layer in layers if "recipes" in layer]:
@@ -108,7 +104,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of the stored study `name`, or results/ for the name `results`."""
+    """Return the folder of study `name` in `studies`; for `results`, results/. Else UserError."""
     if name == RESULTS.name:
         return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
@@ -119,7 +115,7 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration in a study's `folder`; UserError if it is missing or a link."""
+    """Return the configuration in `folder`; UserError if it is missing, invalid or elsewhere."""
     if not os.path.lexists(folder / CONFIG):
         raise UserError(
             f"{folder} has no study, as it lacks {CONFIG}: make study or make demo runs one"
@@ -128,21 +124,21 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def dataset_folder(config: dict[str, Any]) -> Path:
-    """Return the folder of a study's prepared images, below the folder of all datasets."""
+    """Return the folder of a study's prepared images, relative to the folder of all datasets."""
     section = config["dataset"]
     size = section.get("image_size", 32)
     return Path(section["source"] if size == 32 else f"{section['source']}-{size}")
 
 
 def beside_records(config: dict[str, Any]) -> dict[Path, int]:
-    """Return the maximum bytes of each log and trace that may be in a stored study, by path."""
+    """Return the maximum size (bytes) of each log and trace allowed in a stored study, by path."""
     runs = grid.of(config)
     logs = {run.log_path(Path("logs")): 50_000_000 for run in runs}
     return logs | {run.trace_path(Path("runs")): grid.TRACE_BYTES for run in runs}
 
 
 def commands_alone(config: dict[str, Any]) -> bool:
-    """Return whether all recipes of the grid are a user's own commands."""
+    """Return whether each recipe of the grid is a command of the user."""
     return all("command" in config["recipes"][name] for name in config["grid"]["recipes"])
 
 
@@ -191,14 +187,14 @@ def records(config: dict[str, Any]) -> dict[str, list[Path]]:
 
 
 def own_files(folder: Path) -> set[Path]:
-    """Return the files in `folder` that belong to a study, as paths relative to it."""
+    """Return the paths of a study's files in `folder`, relative to `folder`."""
     tops = [folder / name for name in [CONFIG, MANIFEST, *RECORDS]]
     paths = [path for top in tops for path in [top, *top.glob("**/*")] if path.is_file()]
     return {path.relative_to(folder) for path in paths}
 
 
 def check(folder: Path, config: dict[str, Any]) -> None:
-    """Raise UserError unless `folder` has exactly the files that its configuration requires."""
+    """Raise UserError if `folder` lacks files that `config` requires or has any not in `config`."""
     by_kind, there, beside = records(config), own_files(folder), beside_records(config)
     wanted = [Path(CONFIG), Path(MANIFEST), *chain(*by_kind.values())]
     trainings = {*chain(*(by_kind[kind] for kind in TRAININGS))}

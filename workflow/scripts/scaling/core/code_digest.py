@@ -1,4 +1,4 @@
-"""Compute hashes of the code that a job runs, without its comments, layout and docstrings."""
+"""Hash the code that a job runs. Comments, layout and docstrings do not change the hash."""
 
 import ast
 import hashlib
@@ -43,12 +43,12 @@ def digest(*modules: str | Path, measuring: bool = False) -> str:
 
 
 def described(*modules: str | Path) -> dict[str, Any]:
-    """Return the fields `code_digest` and `code_packages` for a record that `modules` measured."""
+    """Return fields `code_digest` and `code_packages` of a record that `modules` measure."""
     return {"code_digest": digest(*modules, measuring=True), "code_packages": packages(*modules)}
 
 
 def packages(*modules: str | Path) -> dict[str, str]:
-    """Return {package: hash} of the measuring code that `modules` import, even indirectly."""
+    """Return {package: hash} of the measuring code in `modules` and in all that they import."""
     parts = _parts(modules, measuring=True)
     found = groupby(parts, key=lambda part: re.split(r"[/ ]", part.removeprefix("scaling/"))[0])
     return {package: _hash(own) for package, own in found}
@@ -59,7 +59,7 @@ def _hash(parts: Iterable[str]) -> str:
 
 
 def _parts(modules: Iterable[str | Path], measuring: bool) -> list[str]:
-    """Return the path and the hash of each module that `digest` includes, sorted by path."""
+    """Return the text `PATH HASH` for each module that `digest` includes, sorted by path."""
     named = {
         file
         for one in modules
@@ -86,7 +86,7 @@ def _is_ours(path: Path) -> bool:
 
 @cache
 def _files(root: Path, name: str) -> list[Path]:
-    """Return the files that Python runs to import `name`: parent packages, then the module."""
+    """Return the files below `root` that `import name` runs: parent packages, then the module."""
     paths, path = [], root
     for part in name.split("."):
         path /= part
@@ -101,7 +101,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _understood(text: str) -> tuple[str, list[str]]:
-    """Return a hash of a module's syntax tree, and the names it imports; cached on disk."""
+    """Return a hash of the syntax tree of a module's `text`, and its imports; cached on disk."""
     kept = KEPT / hashlib.sha256((_text(Path(__file__)) + text).encode()).hexdigest()
     with suppress(OSError, ValueError):
         meaning, imported = json.loads(kept.read_text())

@@ -20,9 +20,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def script(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the `main` of a script, which reads the arguments of `function` and calls it.
+    """Return a function `main` that reads the arguments of `function` and calls `function`.
 
-    The types of the arguments are checked. `main` runs at once, unless the script is imported.
+    `main` checks the types of the arguments. If the script is run, not imported, `main` is called.
     """
 
     def main(words: list[str] | None = None, **arguments: Any) -> None:
@@ -53,7 +53,7 @@ def parsed(function: Callable[..., None], words: list[str]) -> dict[str, Any]:
 
 
 def call(function: Any, given: str) -> Any:
-    """Call `function` with the arguments in the JSON text `given`, after a check of their types."""
+    """Call `function` with the arguments in the JSON text `given`; UserError for a wrong type."""
     try:
         return TypeAdapter(function).validate_json(given)
     except ValidationError as invalid:

@@ -26,7 +26,7 @@ VARIABLES = re.compile(r"(NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN)_")
 PLACES = re.compile(
     r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(HOME|VERSION|PATH|DIR|FILE|DIRECTORY)"
 )
-"""Matches names of variables with paths, versions or visible GPUs, which affect no measurement."""
+"""Matches names of variables that affect no measurement: paths, versions, visible GPUs."""
 AMPERE = (8, 0)
 """Minimum compute capability of a GPU for TF32 and bf16."""
 
@@ -37,7 +37,7 @@ def now() -> str:
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return the hosts, devices, versions and variables of this process, for the record of a run.
+    """Return host, devices, versions and environment variables, for the record of a run.
 
     All GPUs of the machine are listed. No GPU is initialized.
     """
@@ -71,7 +71,7 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def describe_process(device: Any) -> dict[str, Any]:
-    """Return the result of `describe`, with only the GPU `device` (a torch.device)."""
+    """Return `describe` for `device` (a torch.device). On a GPU, this is the only GPU listed."""
     import torch
 
     if device.type == "cpu":
@@ -84,10 +84,10 @@ def describe_process(device: Any) -> dict[str, Any]:
 def completed(
     before: dict[str, Any], gpus: Sequence[str] = (), starts: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return `before`, the result of `describe`, with the end time, the GPUs and the ranks' hosts.
+    """Return `before`, a result of `describe`, plus the end time, the GPUs and the ranks' hosts.
 
     `gpus` are the CUDA_VISIBLE_DEVICES entries of the GPUs that were locked for the run. `starts`
-    has the first report of each rank.
+    has the report `start` of each rank.
     """
     found = before | leased_gpus(gpus)
     if starts:
@@ -152,7 +152,7 @@ def gpu_handle(entry: str) -> Any:
 
 
 def ask_nvml(ask: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of the NVML function `ask`; None without a driver, a GPU or an answer."""
+    """Return `ask(*arguments)`, a call of NVML; None if NVML fails or an argument is None."""
     with suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         return None if None in arguments else ask(*arguments)
@@ -171,7 +171,7 @@ def visible_gpus() -> list[str]:
 
 
 def resolve_device(requested: Device) -> Device:
-    """Return "cpu" or "cuda" for `requested`; raise UserError if PyTorch cannot use that device."""
+    """Return "cpu" or "cuda" for `requested`; UserError if a required GPU is not visible."""
     if requested == "cpu":
         return "cpu"
     if visible_gpus():
@@ -186,7 +186,7 @@ def resolve_device(requested: Device) -> Device:
 
 
 def older_gpu(capability: tuple[int, int]) -> str | None:
-    """Return a phrase on a visible GPU whose compute capability is below `capability`, or None."""
+    """Return a phrase on a visible GPU with compute capability below `capability`, else None."""
     for handle in map(gpu_handle, visible_gpus()):
         level = ask_nvml(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         if level and tuple(level) < capability:
@@ -196,7 +196,7 @@ def older_gpu(capability: tuple[int, int]) -> str | None:
 
 
 def applied_precision(requested: str, device: str) -> str:
-    """Return `requested`, or float32 in place of tf32 if `device` has no TF32."""
+    """Return the precision `requested`, but "float32" for "tf32" if `device` has no TF32."""
     lacks = device == "cpu" or older_gpu(AMPERE)
     return "float32" if requested == "tf32" and lacks else requested
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import psutil
 
 SNAKEMAKE_VARIABLE = "SCALING_STUDY_SNAKEMAKE"
-"""Environment variable with the process id of Snakemake. A script ends when the process ends."""
+"""Environment variable with the process id of Snakemake. A script ends when Snakemake ends."""
 
 
 class UserError(Exception):
@@ -30,7 +30,7 @@ def printable(text: str) -> str:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """In a `with` block, print the message of a UserError and end the process."""
+    """If the `with` block raises UserError, print the error and exit with its `status`."""
     try:
         yield
     except UserError as error:
@@ -39,9 +39,9 @@ def refused() -> Iterator[None]:
 
 
 def program(main: Callable[..., None]) -> Callable[..., None]:
-    """Return `main`. If its file was started as a script, call `main` first.
+    """Return `main`. If the file of `main` was started as a script, call `main` first.
 
-    The script ends when the Snakemake process that started it has ended.
+    A script that Snakemake started gets SIGTERM when Snakemake or the parent process has ended.
     """
     if main.__module__ == "__main__":
         if snakemake := os.environ.get(SNAKEMAKE_VARIABLE):

@@ -17,7 +17,7 @@ LOG_LINE, LOG_BYTES = 2_000, 1_000_000
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a temporary path. At the end of the `with` block, the file is renamed to `target`."""
+    """Yield the path of a temporary file. If the `with` block succeeds, rename it to `target`."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -89,7 +89,7 @@ def read_text(source: Path, most_bytes: int = 50_000_000) -> str:
 
 
 def to_do(damaged: Path) -> str:
-    """Return what to do about a damaged file. Jobs make those in results/ and resources/ again."""
+    """Return advice on a damaged file: restore it, or delete it if a job can make it again."""
     parts = Path(os.path.relpath(damaged)).parts
     made = "studies" not in parts and not {"results", "resources"}.isdisjoint(parts)
     return "restore it" + (", or delete it so that it is made again" if made else "")

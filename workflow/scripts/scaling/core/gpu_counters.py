@@ -29,7 +29,7 @@ class GpuCounters:
         self._states = [state(handle) for handle in self.handles]
 
     def read(self) -> list[GpuReading]:
-        """Return each GPU's counts since the previous call. A call takes milliseconds."""
+        """Return each GPU's counts since the last call (at first: creation); takes milliseconds."""
         before, self._states = self._states, [state(handle) for handle in self.handles]
         return [reading(*both) for both in zip(before, self._states, strict=True)]
 
@@ -61,9 +61,9 @@ def state(handle: Any) -> dict[str, float]:
 
 
 def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading:
-    """Return by how much the counters grew from `early` to `late`.
+    """Return by how much energy and times of lowered clocks grew from `early` to `late`.
 
-    Clock and temperature are not differences, but the values in `late`.
+    Clock and temperature are the values in `late`. Unknown values are None.
     """
     grown = {name: late[name] - early[name] for name in late if name in early}
     return GpuReading(
@@ -75,6 +75,6 @@ def reading(early: Mapping[str, float], late: Mapping[str, float]) -> GpuReading
 
 
 def power_capped_seconds(readings: list[GpuReading]) -> float | None:
-    """Return the longest time (s) of any GPU at the power limit; None if unknown for a GPU."""
+    """Return the longest time (s) of a GPU at its power limit; None for [] or an unknown time."""
     held = [reading["held_back_seconds"].get("power_cap") for reading in readings]
     return None if None in held else max(filter(None, held), default=0.0 if held else None)

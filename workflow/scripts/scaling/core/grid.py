@@ -9,14 +9,14 @@ from typing import Any
 CELL_KEYS = ["recipe", "strategy", "gpus", "batch_size"]
 RUN_KEYS = [*CELL_KEYS, "seed", "repeat"]
 RUN_PATTERN = "/".join(f"{key}~{{{key}}}" for key in RUN_KEYS[:-1]) + "{repeat}"
-"""Folder of a run's record below `runs`; `{repeat}` is "" for repeat 0, else `/repeat~1` etc."""
+"""Folder of a run's record, relative to the folder `runs`. `repeat_folder` gives `{repeat}`."""
 SINGLE = "single"
 """Strategy of a run on one GPU. Tables show it as an empty text."""
 LIMITS = ["strategies", "gpus", "batch_sizes"]
-"""Keys of the grid that a recipe may have, too: it is measured with these entries alone."""
+"""Keys of `grid` that a recipe may have, too, to be measured with only some of the values."""
 REFERENCE_BATCH = 128
 TRACE, TRACE_BYTES = "trace.json.gz", 1_000_000
-"""Name and maximum bytes of the file with one step of each rank, for ui.perfetto.dev."""
+"""Name and maximum size in bytes of a file that traces a step of each rank (ui.perfetto.dev)."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Cell:
     seed: int
     """Seed of initial weights, order of images, and augmentation."""
     repeat: int = 0
-    """Number from 0. Repeats have the same options and seed, but run in new processes."""
+    """Number of the repeat, from 0. Repeats have equal options and seeds, but new processes."""
 
     def __post_init__(self) -> None:
         if (self.gpus == 1) != (self.strategy == SINGLE):
@@ -70,11 +70,11 @@ def repeat_folder(repeat: int) -> str:
 
 
 def of(config: Mapping[str, Any]) -> list[Cell]:
-    """Return a `Cell` for each run of the grid in `config`; [] if its `parts` have no `scaling`.
+    """Return a `Cell` for each run of the grid in `config`; [] if key `parts` lacks `scaling`.
 
-    A recipe has one run for each combination of its strategies, GPUs and batch sizes (`LIMITS`)
-    with seed and repeat. If `strong_scaling` is true, a recipe also has the runs of `strong_pair`,
-    unless the recipe is a command with a fixed batch size.
+    A recipe has a run for each combination of its strategies, numbers of GPUs, batch sizes, seeds
+    and repeats. If `strong_scaling` is true, each recipe also has runs of the configuration that
+    `strong_pair` adds, unless the recipe is a command with a fixed batch size.
     """
     keys, cells = config["grid"], []
     for name in keys["recipes"] if "scaling" in config["parts"] else ():
@@ -96,7 +96,7 @@ def of(config: Mapping[str, Any]) -> list[Cell]:
 
 
 def used_gpus(config: Mapping[str, Any]) -> list[int]:
-    """Return the entries of `grid.gpus` that runs, trainings to an accuracy, or proofs use."""
+    """Return the values in `grid.gpus` that some part of the study uses; all if none is used."""
     gpus, on = config["grid"]["gpus"], config["parts"]
     used = [cell.gpus for cell in of(config)]
     used += config["time_to_accuracy"]["gpus"] if "time_to_accuracy" in on else []
@@ -105,11 +105,11 @@ def used_gpus(config: Mapping[str, Any]) -> list[int]:
 
 
 def strong_pair(gpus: Collection[int], batch_sizes: Collection[int]) -> list[tuple[int, int]]:
-    """Return [(GPUs, batch size per GPU)] to add to a grid, so that it shows strong scaling.
+    """Return a list of (GPUs, batch size per GPU) that a grid lacks to show strong scaling.
 
     Strong scaling compares one GPU with several at the same global batch. The added configuration
     has the most GPUs. Its global batch is the element of `batch_sizes` nearest to 128 that is
-    divisible by the number of GPUs. The list is empty if the grid has a pair or can have none.
+    divisible by the number of GPUs. The list is empty if the grid has a pair or cannot have one.
     """
     several, most = [count for count in gpus if count > 1], max(gpus, default=1)
     there = {count * size for count, size in product(several, batch_sizes)}

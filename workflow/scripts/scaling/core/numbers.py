@@ -72,7 +72,7 @@ def data(count: float) -> str:
 
 
 def rate(value: float, unit: str) -> str:
-    """Return a rate with an SI prefix: `797 TFLOP/s`, `4.27 TB/s`."""
+    """Return `value` in `unit` with an SI prefix: `797 TFLOP/s`, `4.27 TB/s`."""
     sizes = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
     prefix, size = next((pair for pair in sizes if value >= pair[1]), sizes[-1])
     return f"{significant(value / size)} {prefix}{unit}"
@@ -106,7 +106,7 @@ WORDS = {
     "oom_host": "out of host memory",
     "timeout": "out of time",
 }
-"""Words that pages show for some internal names. For other names, "_" becomes a blank."""
+"""Words that pages show for some internal names. In other names, "_" becomes a space."""
 
 
 def words(name: Hashable) -> str:

@@ -13,7 +13,7 @@ Classes = np.ndarray[Any, Any]
 
 
 def paired(labels: Classes, reference: Classes, picked: Classes) -> dict[str, float]:
-    """Return the accuracy of the predictions `picked`, compared with the predictions `reference`.
+    """Return the accuracy of predictions `picked`, and how they differ from `reference`.
 
     All arguments are class indexes [n], n ≥ 2. In the result, `agreement_percent` is the percentage
     of images for which both predictions are equal. `gained` counts images that only `picked` has
@@ -36,8 +36,8 @@ def mean_difference(
     """Return the accuracy of `picked` minus that of `references`, and the standard error.
 
     `picked` and `references` are predicted classes, one array [n] per seed. `labels` [n] are the
-    correct classes. Both results are in percentage points. As all seeds have the same images, the
-    difference of an image is first averaged over seeds. Mean and standard error are over images.
+    correct classes. Both results are in percentage points. As all seeds test the same images, each
+    image's difference is first averaged over seeds. Mean and standard error are over images.
     """
     pairs = zip(picked, references, strict=True)
     by_seed = [(ours == labels).astype(float) - (theirs == labels) for ours, theirs in pairs]

@@ -22,9 +22,9 @@ EXPECTED = {
     "dict": "keys with values",
     "model": "keys with values",
 }
-"""Words for the type of value that a key needs, by the first part of pydantic's error type."""
+"""Maps the first part of a pydantic error type to words for the type of value that is required."""
 UNKNOWN = ("extra_forbidden", "invalid_key")
-"""Types of pydantic's errors about unknown keys: a key that is text; a key of another type."""
+"""Pydantic's error types for an unknown key: the first if the key is text, else the second."""
 T = TypeVar("T")
 
 
@@ -55,7 +55,7 @@ class Section(BaseModel):
 
     @classmethod
     def of(cls, values: Any, name: str = "the configuration") -> Self:
-        """Return the section with `values` and defaults; raise UserError if there are mistakes."""
+        """Return a section with `values` and defaults; UserError about `name` for wrong values."""
         refuse(cls.sentences(values, name), name)
         return cls.model_validate(values)
 
@@ -63,7 +63,7 @@ class Section(BaseModel):
     def sentences(
         cls, values: Any, name: str = "the configuration", above: tuple[str, ...] = ()
     ) -> list[str]:
-        """Return a sentence for each error in `values`; `above` is the path to this section."""
+        """Return a sentence for each error in `values`. `name` and `above` are as in `sentence`."""
         try:
             cls.model_validate(values)
             return []
@@ -73,7 +73,7 @@ class Section(BaseModel):
 
     @classmethod
     def _allowed(cls, error: Any) -> str:
-        """Return the similar key and the allowed keys if `error` is about an unknown key."""
+        """Return a hint with the allowed keys if `error` is about an unknown key, else ""."""
         if error["type"] not in UNKNOWN:
             return ""
         kind: Any = cls
@@ -94,7 +94,7 @@ class Entry(Section):
 
 
 def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
-    """Raise UserError with all `sentences`, one per line; do nothing if there are none."""
+    """Raise UserError about `name` with all `sentences`, one per line; do nothing without any."""
     if messages := [textwrap.shorten(one, 1000) for one in dict.fromkeys(sentences)]:
         between = " " if len(messages) == 1 else "\n  "
         raise UserError(between.join([f"invalid {name.removeprefix('the ')}:", *messages]))
@@ -103,7 +103,7 @@ def refuse(sentences: Iterable[str], name: str = "the configuration") -> None:
 def sentence(error: Any, name: str = "it", above: tuple[str, ...] = ()) -> str:
     """Return pydantic's `error` as a sentence: `grid.gpus[0] is 'x': it should be a whole number`.
 
-    `name` is the name of the whole document, and `above` the keys that lead to it.
+    `above` has the keys that lead to the checked section. `name` replaces an empty path of keys.
     """
     *section, last = error["loc"] or [""]
     place = key_name([*above, *section]) or name

@@ -11,7 +11,7 @@ import numpy as np
 
 CONFIDENCE = 0.95
 STEADY = 0.02
-"""Relative drift up to which times are steady, whatever the noise."""
+"""Maximum slowdown or speedup, as a fraction, at which times are steady whatever the noise."""
 
 
 def judge(holds: object, fails: object, between: str = "undecided") -> Any:
@@ -31,8 +31,8 @@ class Difference:
 def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
     """Return mean(`other`) − mean(`one`), with its 95 % interval.
 
-    Samples count as independent: recipes draw different crops even with equal seeds. The interval
-    is NaN if a sample has fewer than 2 values, or if both are constant.
+    The samples are treated as independent: recipes draw different crops even with equal seeds. The
+    interval is NaN if a sample has fewer than 2 values, or if both samples are constant.
     """
     mean, sizes = fmean(other) - fmean(one), [len(one), len(other)]
     off = margin([stdev(one), stdev(other)], sizes) if min(sizes) > 1 else math.nan
@@ -42,9 +42,9 @@ def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
 def margin(spreads: Any, sizes: Any) -> Any:
     """Return half the width of the 95 % interval of a difference (or sum) of means.
 
-    Axis 0 has an entry for each mean: in `spreads` the standard deviation of the mean's values, in
-    `sizes` their number. The interval is Welch's t (1947) with Satterthwaite's degrees of freedom
-    (1946). It is NaN if a number is below 2, or if all standard deviations are 0.
+    Along axis 0, `spreads` has the standard deviation of the values of each mean, and `sizes` the
+    number of these values. The interval is Welch's t (1947) with Satterthwaite's degrees of freedom
+    (1946). It is NaN if a size is below 2, or if all standard deviations are 0.
     """
     from scipy.special import stdtrit  # Not where only `drift` is asked for.
 
@@ -71,7 +71,10 @@ def drift(seconds: Sequence[float]) -> tuple[float, bool]:
 
 
 def settling(epochs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return slowdown (`drift`) and steadiness (`settled`) of measured epochs, by slowest rank."""
+    """Return the results of `drift` for measured epochs, each with the time of its slowest rank.
+
+    The keys are `drift` (slowdown; None for fewer than 3 epochs) and `settled` (steady or not).
+    """
     seconds: dict[int, float] = {}
     for row in epochs:
         if row["role"] == "measured":

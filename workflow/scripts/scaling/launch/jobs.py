@@ -32,7 +32,7 @@ def as_json(**arguments: Any) -> str:
 def in_turns(runs: Sequence[grid.Cell]) -> list[grid.Cell]:
     """Return the runs in the order in which they are measured.
 
-    Each repeat and seed is one pass over the grid. Some passes are reversed, so that recipes A and
+    Each repeat of a seed is one pass over the grid. Some passes are reversed, so that recipes A and
     B run as A B, B A, B A, A B: a drift of the machine affects both equally. Within a pass, runs
     with equal GPUs and batch size are neighbours.
     """
@@ -68,7 +68,7 @@ class Jobs:
         repeats = map(grid.repeat_folder, range(config["grid"].get("repeats", 1)))
         there = self._records.joinpath("runs").rglob
         self._begun = {one: any(there(f"seed~*{one}/run.json")) for one in repeats}
-        """Whether each repeat has records of runs, by its folder (`grid.repeat_folder`)."""
+        """Maps a repeat's folder (`grid.repeat_folder`) to whether it has records of runs."""
         last_first = reversed(in_turns(runs))
         self._places = {run.record_path(Path()): n for n, run in enumerate(last_first, 1)}
 
@@ -90,7 +90,7 @@ class Jobs:
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
         """Return the values of the fields of `kind`, by name.
 
-        A value comes from `own`, or else from the last section that has a key of this name.
+        A value comes from `own`, or the last of machine, training and `sections` that has its key.
         """
         model = self._config["model"]
         values = {"device": self._config["device"], "model": model, "model_width": model["width"]}
@@ -104,9 +104,9 @@ class Jobs:
     def job(self, name: str, kind: type[Measurement], *sections: str) -> dict[str, Any]:
         """Return the `params` of a rule that makes a measurement: the functions `job` and `files`.
 
-        Each function returns JSON with the single key `name`. `job` gives the options of `kind`,
-        from `sections` of the configuration. `files` gives paths. If the options change, Snakemake
-        reruns the job. It ignores changes of `files`, a function with the parameter `output`.
+        Both return JSON with the single key `name`. `job` returns the options of `kind` from
+        `sections` of the configuration, `files` returns paths. Snakemake reruns a job if its
+        options change. It ignores changes of paths, because `files` has the parameter `output`.
         """
 
         def job(wildcards: Any) -> str:
@@ -124,7 +124,7 @@ class Jobs:
         """Return the `params` of the Snakemake rule that makes a run: functions `job` and `files`.
 
         Wildcards name the run. `job` returns the options of `kind` as JSON, from `sections` of the
-        configuration and from `own`. `files` returns the paths as JSON.
+        configuration and from `own`. `files` returns the paths of output and dataset as JSON.
         """
 
         def job(wildcards: Any) -> str:
@@ -146,9 +146,9 @@ class Jobs:
         return {"job": job, "files": files}
 
     def dataset(self) -> dict[str, Any]:
-        """Return the dataset rule's parameters: `job` (the source's options), `files` (paths).
+        """Return the `params` of the dataset rule: functions `job` (options) and `files` (paths).
 
-        `files` has the outputs and the source's `places`, which are null in `job`.
+        `files` returns outputs and the source's `places`. The `places` are null in `job`.
         """
         section = self._config["dataset"]
         source = DATASETS.find(section["source"])
@@ -168,15 +168,15 @@ class Jobs:
         return self.code_of_timed(*code, *STRATEGIES.modules(wildcards["strategy"]))
 
     def code_of_timed(self, *modules: str | Path) -> str:
-        """Return the digest of a timed job's code, marked if timed jobs run side by side."""
+        """Return the digest of `modules`, plus a suffix if timed jobs may run side by side."""
         return measuring(*modules) + " side by side" * self._shares
 
     def place(self, wildcards: Mapping[str, str]) -> int:
-        """Return a run's priority in Snakemake: high if it is early in `in_turns`, 0 if absent."""
+        """Return a run's priority: the earlier in `in_turns`, the higher; 0 if not in the grid."""
         return self._places.get(Path(grid.RUN_PATTERN.format(**wildcards), "run.json"), 0)
 
     def gpus(self, wildcards: Mapping[str, str]) -> int:
-        """Return the wildcard `gpus`, or else the most GPUs of the grid that one node has."""
+        """Return wildcard `gpus`; without it, the most GPUs of the grid, but at most one node's."""
         return int(wildcards.get("gpus", min(self.most, self._per_node)))
 
     def nodes(self, gpus: int) -> int:
@@ -194,7 +194,7 @@ class Jobs:
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return the resources of a timed rule, by name. If `gpus` is None, a wildcard gives it."""
+        """Return {resource: function of wildcards}. If `gpus` is None, wildcards determine it."""
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)
@@ -202,7 +202,7 @@ class Jobs:
         return {name: partial(value, name) for name in names}
 
     def requested(self, gpus: int) -> dict[str, Any]:
-        """Return the resources of a timed job, by name. On several nodes, srun starts its tasks."""
+        """Return the resources of a timed job, by name. On several nodes, srun starts the tasks."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
         requested: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}

@@ -1,8 +1,8 @@
-"""Launch a run's processes with a time limit, end all of them, and read their reports.
+"""Launch the processes of a run with a time limit, end all of them, and read their reports.
 
 Linux only. A report is a JSON line in a rank's log file, so reports survive the end of a rank.
 Kinds of reports are `start` (versions), `startup` (seconds), `epoch`, `energy`, `outcome` (an error
-that ended a rank), `end`, `readings` (of instruments), and `stacks` (when a signal ended a rank).
+that ended a rank), `end`, `readings` (of instruments), and `stacks` (of a rank ended by a signal).
 """
 
 import ctypes
@@ -28,7 +28,7 @@ import psutil
 
 KILL_GRACE_SECONDS = 3.0
 END_GRACE_SECONDS = 1.0
-"""Seconds in which descendants may end by themselves, once the launched process has ended."""
+"""Seconds that descendants have to end by themselves after the launched process has ended."""
 STARTED_VARIABLE = "SCALING_STUDY_STARTED"
 NODES_VARIABLE = "SCALING_STUDY_NODES"
 PR_SET_PDEATHSIG = 1
@@ -87,7 +87,7 @@ class ProcessResult:
 
 
 def elapsed() -> float:
-    """Return the seconds since `launch` was called. Call this only on the same machine."""
+    """Return the seconds since `launch` started the run; valid only on the machine of `launch`."""
     return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 
@@ -118,7 +118,7 @@ def reserve_port() -> int:
 
 
 def command(words: list[str], gpus: int, nodes: int = 1) -> list[str]:
-    """Return the command line of Python with arguments `words`; on several nodes, with srun."""
+    """Return a command line of Python with arguments `words`; on several nodes, srun starts it."""
     own = [sys.executable, *words]
     if nodes == 1:
         return own
@@ -135,7 +135,10 @@ def launch(
     time_limit: float,
     read: Callable[[IO[bytes]], None] | None = None,
 ) -> ProcessResult:
-    """Run a command for at most `time_limit` seconds, then end all processes that it started."""
+    """Run a command for at most `time_limit` seconds, then end all processes that it started.
+
+    `variables` are the environment. `read`, if given, is called with the command's output stream.
+    """
     adopt_orphans()
     before = psutil.Process().children(recursive=True)
     start = time.monotonic()

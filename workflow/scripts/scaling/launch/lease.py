@@ -1,4 +1,4 @@
-"""Locks on GPUs and the CPU: no two timed jobs of a machine use one device at the same time.
+"""Locks on GPUs and the CPU, so that no two timed jobs of a machine use one device at once.
 
 A lease is an abstract socket (`man 7 unix`) named by the device's UUID. Child processes inherit it.
 """
@@ -23,7 +23,7 @@ from scaling.core.errors import UserError
 ADDRESS = "\0scaling-study/{}"
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 3600.0
-"""Maximum seconds that a job waits for free GPUs."""
+"""Maximum seconds that a job waits for free GPUs or a free CPU."""
 SHARE_VARIABLE = "SCALING_STUDY_SHARE"
 """Environment variable that allows several CPU jobs at a time (`machine.share`)."""
 FREE = "is free"
@@ -32,7 +32,7 @@ FREE = "is free"
 def cpu(patience: float = PATIENCE_SECONDS) -> AbstractContextManager[list[str]]:
     """Lock this machine's CPU during a `with` block, unless jobs may share the CPU.
 
-    Yields a list with the CPU's name, or [] if it is not locked.
+    Wait for at most `patience` seconds. Yield a list with the CPU's name, or [] without a lock.
     """
     names = _cpus()
     return gpus(len(names), names, patience, "CPUs")
@@ -49,7 +49,7 @@ def gpus(
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), locked during the block.
 
     If too few are free, wait without a lock, and print once which processes hold the candidates.
-    Raise UserError after `patience` seconds, or if there are fewer than `count` candidates.
+    UserError after `patience` seconds or for too few candidates. `kind` names them in messages.
     """
     if count > len(candidates):
         raise UserError(
@@ -117,7 +117,7 @@ def _take(uuid: str) -> socket.socket | None:
 
 
 def _holder(uuid: str) -> str:
-    """Return which process, user and command hold a GPU's lease, or "is free"."""
+    """Return which process, user and command hold a device's lease, or "is free"."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:

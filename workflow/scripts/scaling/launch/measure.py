@@ -35,7 +35,7 @@ class Measurement(Options):
 
 
 class Sweep(Measurement, Interconnect):
-    """Options of the all-reduce sweep on 2 or more GPUs. It also times the messages of `model`."""
+    """Options of the all-reduce sweep on 2 or more GPUs. Sizes of `model`'s gradients are added."""
 
     model: Model = Model()
     manifest: Path
@@ -58,10 +58,10 @@ class MachineCheck(Measurement):
 def run(
     function: str, options: Any, *, processes: int, name: str, advice: str = "", keep: str = ""
 ) -> ProcessResult:
-    """Call `function` (`module:name`) with `options` in `processes` ranks; return their reports.
+    """Call `function` (`module:name`) with `options`; return the reports of all `processes` ranks.
 
-    UserError if a process fails or reaches the time limit. The message contains `name` and
-    `advice`. Reaching the time limit is no error if there is a report of kind `keep`.
+    UserError, with `name` and `advice`, if a process fails or the time limit is reached. The time
+    limit is no error if there is a report of kind `keep`.
     """
     about = {"options": options.model_dump(mode="json")}
     result = launch_ranks(function, about, options, options.output, options.gpus)
@@ -75,10 +75,10 @@ def run(
 
 @contextmanager
 def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Lock GPUs or the CPU in a `with` block; yield the GPUs' names and environment variables.
+    """Lock GPUs or the CPU in a `with` block; yield names of devices and environment variables.
 
-    The variables are for processes that use the locked devices. On a CPU, the list of names is
-    empty. In the block, SIGTERM raises SystemExit.
+    Names are CUDA_VISIBLE_DEVICES entries, or the CPU's (`lease.cpu`). The variables are for
+    processes that use the locked devices. In the block, SIGTERM raises SystemExit.
     """
     with launcher.terminable():
         on_gpu = device == "cuda"
@@ -100,13 +100,11 @@ def leased(device: Device, gpus: int, options: Any) -> Iterator[tuple[list[str],
 def launch_ranks(
     function: str, arguments: dict[str, Any], options: Any, output: Path, gpus: int
 ) -> ProcessResult:
-    """Start one process on each node of a job. The process calls `function` (`module:name`).
+    """Call `function` (`module:name`) in one process per node; return exit status and reports.
 
-    `function` may start several ranks. Return the job's exit status, and the reports of its ranks.
-
-    `gpus` counts all nodes, but this process locks only GPUs of its own node. The file job.json
-    contains the name of `function` and the `arguments`. It is in a temporary folder beside
-    `output`. Ranks write their reports to the same folder.
+    `function` may start several ranks. `gpus` counts the GPUs of all nodes, but this process locks
+    only those of its own node. A temporary folder beside `output` has the file job.json, with the
+    name of `function` and the `arguments`, and the reports of all ranks.
     """
     device, nodes = environment.resolve_device(options.device), getattr(options, "nodes", 1)
     before = environment.describe(device)

@@ -27,7 +27,7 @@ NAMES_ERROR = re.compile(
     r"^(?:\[[^\]]*\]:?\s*|\d+:\s*)?"
     r"(?:(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?=:|$)|what\(\): )"
 )
-"""Matches the last line of a traceback or a C++ exception; a prefix with the rank may precede."""
+"""Matches the last line of a traceback or a C++ exception, also after a prefix with the rank."""
 LAUNCHERS = re.compile(r"torch[./]distributed[./]elastic|ChildFailedError|CalledProcessError")
 """Matches messages of launchers, such as torchrun, about a process that failed."""
 AFTERWARDS = re.compile("Connection (closed|reset)|Broken pipe|DistBackendError|DistNetworkError")
@@ -73,9 +73,9 @@ def _judged(error: BaseException) -> tuple[Status | None, BaseException]:
 def of_output(lines: Sequence[str]) -> tuple[Status | None, str]:
     """Return the status of a failed command (None unless out of memory) and its error message.
 
-    Both come from the last exception in `lines`, the output. Exceptions of launchers are skipped,
-    and so are exceptions caused by the end of another process. The status is None if the command
-    went on to print an epoch. An epoch in the last line is no error message.
+    Both come from the last exception in `lines`, the output. Exceptions of launchers, and those
+    caused by the end of another process, are skipped. If an epoch follows the exception, the status
+    is None. Without an exception, the message is the last line, unless this reports an epoch.
     """
     own = [line for line in lines if not LAUNCHERS.search(line)]
     named = [place for place, line in enumerate(own) if NAMES_ERROR.match(line)]
@@ -118,7 +118,7 @@ def verdict(spec: RunSpec, result: ProcessResult) -> tuple[Status, str | None]:
 def _measured(
     spec: RunSpec, result: ProcessResult, outcomes: list[dict[str, Any]]
 ) -> tuple[Status, str | None]:
-    """Return status of a run that trained all epochs, and a sentence on any problem (or None)."""
+    """Return the status of a run that trained all epochs, and a sentence on a problem (or None)."""
     lines = result.lines
     if unfinite := [row["epoch"] for row in lines["epoch"] if row["train_loss"] is None]:
         return "diverged", f"the loss was not finite in epoch {min(unfinite)}"
@@ -140,10 +140,10 @@ def _measured(
 
 
 def _causes(done: dict[int, int], lines: LinesByKind, outcomes: list[dict[str, Any]]) -> list[str]:
-    """Return phrases on the ends of ranks: errors by time, silent ranks, and likely hung ranks.
+    """Return phrases on how ranks ended: first their errors, then silent and likely hung ranks.
 
-    `outcomes` has the reported errors by time, `done` each rank's last epoch. Ranks that report no
-    error and no end likely hung. If all report, ranks with the fewest steps likely hung.
+    `outcomes` has the errors in order of time, `done` each rank's last epoch. Ranks that report no
+    error and no end likely hung. If all ranks report, those with the fewest steps likely hung.
     """
     fatal = [line for line in lines["stacks"] if line["text"].startswith(FATAL)]
     messages: dict[int, str] = {}

@@ -31,8 +31,8 @@ CLIENT = Path(__file__).parents[3] / "client"
 FOLDER_VARIABLE = "SCALING_FOLDER"
 THREADS = [f"{name}_NUM_THREADS" for name in ("MKL", "OPENBLAS", "GOTO", "NUMEXPR")]
 THREADS += ["VECLIB_MAXIMUM_THREADS"]
-"""Environment variables that Snakemake sets to the number of a job's cores. For a command, they are
-set to `cpu_threads`; so is OMP_NUM_THREADS, by `measure.leased`."""
+"""Environment variables that Snakemake sets to the number of a job's cores. `run` sets them to
+`cpu_threads`, and `measure.leased` sets OMP_NUM_THREADS to the same number."""
 SOFTWARE = ("python", "torch", "torchvision", "cuda", "nccl")
 SKIPPED = {"results", "resources", "logs", "studies", "site", "__pycache__"}
 """Names of folders in which `_files` does not look for files of a command."""
@@ -61,7 +61,7 @@ class Sampler:
         self._sampler.join()
 
     def memory(self) -> dict[str, Any]:
-        """Return field `memory` of a record: peak bytes of each GPU, capacity of the first GPU."""
+        """Return field `memory` of a record, in bytes: GPUs' peaks and the first GPU's capacity."""
         peaks = [int(own["bytes"].max()) for own in self._of_gpus()]
         whole = peaks and ask_nvml(pynvml.nvmlDeviceGetMemoryInfo, self._handles[0])
         capacity = float(whole.total) if whole else None
@@ -69,9 +69,9 @@ class Sampler:
         return {"kind": kind, "peak_bytes": peaks, "capacity_bytes": capacity}
 
     def between(self, start: float, end: float) -> list[tuple[GpuReading, float]]:
-        """Return each GPU's counter increases and busy fraction between `start` and `end`.
+        """Return each GPU's counter increases and busy fraction between `start` and `end` (s).
 
-        A GPU is busy while a kernel runs, according to NVML's utilization.
+        A GPU is busy while a kernel runs (NVML's utilization). An unknown fraction is NaN.
         """
         last = end + SAMPLING_SECONDS
         return [
@@ -100,13 +100,13 @@ class Sampler:
 
 
 def _at(own: pd.DataFrame, time: float) -> dict[str, float]:
-    """Return counters at `time`, interpolated in the samples `own`. Omit counters with NaN."""
+    """Return a GPU's counters at `time`, interpolated in its samples `own`; omit any with NaN."""
     known = own.drop(columns="busy").dropna(axis="columns")
     return {str(name): float(np.interp(time, own["time"], known[name])) for name in known}
 
 
 def run(spec: RunSpec, folder: Path) -> RunRecord:
-    """Run a recipe's command, which may write to `folder`. Return the record of the run."""
+    """Run the command of a recipe and return the record. The command may write to `folder`."""
     before, cell = environment.describe(spec.device), spec.cell
     template: str = spec.recipe_options["command"]
     values = vars(cell) | {
@@ -198,8 +198,7 @@ def _files() -> dict[str, tuple[int, int]]:
 def _verdict(
     spec: RunSpec, output: Output, result: ProcessResult, seconds: float, epochs: pd.DataFrame
 ) -> tuple[Status, str | None, pd.DataFrame]:
-    """Return the run's status, a sentence about anything unusual (or None), and the epochs.
-
+    """Return the run's status, a sentence on anything unusual (or None), and `epochs` to record.
     UserError if the command fails for an unknown reason, or if epochs are too few or impossible.
     """
     of = f"the command of {spec.cell}"
@@ -247,7 +246,7 @@ def _verdict(
 def _rows(
     spec: RunSpec, epochs: pd.DataFrame, measured: Any, lines: pd.DataFrame, sampler: Sampler
 ) -> Iterator[EpochRow]:
-    """Yield one row per epoch and rank. If the output names no ranks, the rank is 0."""
+    """Yield a row per epoch and rank; only for rank 0 if the output names no ranks."""
     ranks = lines.dropna(subset="rank").groupby(["epoch", "rank"])[["seconds", "data_wait"]].last()
     epoch: Any
     for number, epoch in enumerate(epochs.itertuples(), start=1):
@@ -273,7 +272,7 @@ def _rows(
 
 
 def _busy(measured: pd.DataFrame, sampler: Sampler) -> Iterator[dict[str, Any]]:
-    """Yield one row per GPU: busy seconds in the measured epochs, from NVML's utilization."""
+    """Yield a row per GPU: busy seconds in all measured epochs, if NVML reports utilization."""
     busy = []
     epoch: Any
     for epoch in measured.itertuples():

@@ -26,9 +26,9 @@ OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Path | None:
-    """Complete and check `config`. Return the folder of a stored study to report, else None.
+    """Complete and check `config`. Return the folder of the stored study to report, or None.
 
-    The key `replay` of `config` names the study; the name `results` means the folder results/.
+    The key `replay` in `config`, if any, names the study; `results` means the folder results/.
     `home` is the project's absolute path. `folder` is a prefix of its paths, "" or ending in "/".
     """
     files = [Path(f"{folder}config/config.yaml"), *map(Path, workflow.configfiles)]
@@ -62,7 +62,10 @@ def accept(workflow: Any, config: dict[str, Any], home: Path, folder: str) -> Pa
 
 
 def check(config: dict[str, Any], replayed: Path | None) -> None:
-    """Check `config`, add defaults of missing keys, and set environment variables for its jobs."""
+    """Check `config`, add defaults of missing keys, and set environment variables for its jobs.
+
+    `replayed` is the folder of the stored study to report, or None.
+    """
     try:
         config |= configuration.check(config, reads_images=not replayed)
     except UserError as error:
@@ -85,7 +88,7 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
 
 
 def check_inputs(config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError if images do not fit the study. Their `manifest` may not exist yet."""
+    """Raise UserError if images or model do not fit `config`. `manifest` may not exist yet."""
     described = DATASET.read(manifest) if manifest.exists() else {}
     configuration.check_images(config, described)
     model, side = config["model"], config["dataset"]["image_size"]
@@ -99,7 +102,7 @@ def check_inputs(config: dict[str, Any], manifest: Path) -> None:
 def relay_signals() -> None:
     """After SIGTERM or SIGHUP (closed terminal), run Snakemake's SIGTERM handler in a new thread.
 
-    In the main thread, it could wait for a lock that the main thread holds (docs/upstream.md).
+    In the main thread, the handler could wait for a lock that this thread holds (docs/upstream.md).
     """
     theirs: Any = signal.getsignal(signal.SIGTERM)
     signals = SimpleQueue[Any]()

@@ -1,7 +1,7 @@
 """Read the output of a user's command: epochs, software versions, and error messages.
 
-An epoch, or a `step` in it, is a JSON object anywhere in a line: `{"epoch": 2, "seconds": 4.1,
-"samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`. Only `epoch` is required.
+A report on an epoch, or on a `step`, is a JSON object anywhere in a line: `{"epoch": 2, "seconds":
+4.1, "samples": 50000, "loss": 0.31, "test_accuracy": 0.87}`. Only `epoch` is required.
 """
 
 import json
@@ -27,11 +27,11 @@ LONGEST_READ = 1 << 16
 LAST_LINES = 3000
 """Number of lines kept from the end of the output, to find the cause of a failure."""
 FASTEST = 1e-4
-"""Minimum seconds of an epoch or step. Lines in faster succession were buffered."""
+"""Minimum seconds of an epoch or step. Lines that follow in less time were buffered."""
 LARGEST = 3.4e38
 LIKELY = re.compile(r"""["']epoch["']\s*:""")
 FRACTION = re.compile(LIKELY.pattern + r"\s*\d+\.\d")
-"""Matches what Hugging Face's Trainer logs."""
+"""Matches a fractional epoch, such as `'epoch': 0.25`, which Hugging Face's Trainer logs."""
 DECODER = json.JSONDecoder()
 Time = Annotated[FiniteFloat, Gt(0)]
 
@@ -66,7 +66,7 @@ class Output:
 
     @property
     def lines(self) -> list[tuple[float, str]]:
-        """Return time and text of each report on an epoch or step; without any, of broken lines."""
+        """Return (time, text) of each report; if there is none, of each line with broken JSON."""
         return self._reports or self._broken
 
     def seconds(self) -> float:
@@ -74,7 +74,7 @@ class Output:
         return time.monotonic() - self._start
 
     def read(self, stream: IO[bytes]) -> None:
-        """Copy `stream` to the log and collect its lines. The time of a line is when it ended."""
+        """Print `stream` and collect its reports. The time of a report is when its line ended."""
         text = TextIOWrapper(stream, errors="replace", newline="")
         # In a thread of its own, so that slow processing of a line delays no time of the next.
         with ThreadPoolExecutor(1) as keeper:
@@ -84,7 +84,7 @@ class Output:
             keeper.submit(self._line, self.last, "")
 
     def _line(self, now: float, line: str) -> None:
-        """Collect a line's reports. Print the line, except a progress bar that another replaces."""
+        """Collect a line's reports. Print the line, unless it is overwritten (a progress bar)."""
         text = line.strip()
         self._frame = text or self._frame
         if self._frame and (not line.endswith("\r") or LIKELY.search(self._frame)):
@@ -119,7 +119,7 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def read_lines(timed_lines: Sequence[tuple[float, str]], ranks: int = 1) -> pd.DataFrame:
-    """Return a table with one row per report; column `end` is the time at which it was printed.
+    """Return a table with a row per report; `end` is the time at which the report was printed.
 
     Each of `ranks` processes may report an epoch or step once. Missing `seconds` become the time
     since the previous epoch or step ended. Raise UserError for an invalid line.

@@ -59,7 +59,7 @@ class Rank:
             dist.barrier(device_ids=[self.local_index] if self.device.type == "cuda" else None)
 
     def gather(self, own: T) -> list[T]:
-        """Return a list on all ranks: the values of `own` on each rank, in the order of ranks."""
+        """Return, on every rank, the list of all ranks' values of `own`, in the order of ranks."""
         found = [own] * self.processes
         if self.processes > 1:
             dist.all_gather_object(found, own)
@@ -111,7 +111,7 @@ def main() -> None:
 def start(processes: int, run: Callable[..., None], *arguments: object) -> None:
     """Call `run(*arguments)` in `processes` processes; exit with status 1 if one of them fails.
 
-    Each node forks its part of the processes from this process, which must not have initialized
+    On each node, this process forks the node's share of the processes. It must not have initialized
     CUDA. A single process is not forked.
     """
     if processes == 1:
@@ -207,7 +207,7 @@ def backend(device: Device) -> str:
 
 
 def versions(device: Device) -> dict[str, Any]:
-    """Return this rank's host, machine and GPUs, and the versions of CUDA and NCCL."""
+    """Return this rank's host, machine and GPUs, and versions of CUDA and NCCL (None on a CPU)."""
     on_gpu = device == "cuda"
     return {
         **environment.leased_gpus(environment.visible_gpus() if on_gpu else []),
@@ -225,7 +225,7 @@ def process(
 ) -> Iterator[RankLog]:
     """Yield the log of this rank. After an exception, call `report` and end the process at once.
 
-    There is no orderly shutdown: it could wait forever for a rank that hangs in a collective.
+    An orderly shutdown could wait forever for a rank that hangs in a collective.
     """
     launcher.die_with(os.getppid())
     log = RankLog(log_folder, int(os.environ.get("RANK", "0")))

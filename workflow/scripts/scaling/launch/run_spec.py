@@ -1,7 +1,7 @@
 """The parameters of one run of the grid, and references to the functions that measure it.
 
 The grid has all configured combinations of recipe, strategy, number of GPUs, batch size and seed. A
-recipe is an engine, which is a kind of training loop, with its options.
+recipe is an engine (a training loop) with its options.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ INSTRUMENTS = Reference("scaling.instruments.steps:measure_all")
 
 
 class CommandOptions(Limits):
-    """Options of a run of a user's own command. `RunSpec` adds options of built-in recipes."""
+    """Options of a run of a user's own command. `RunSpec` adds the options of other recipes."""
 
     warmup_epochs: Count = 1
     measured_epochs: Count = 4
@@ -45,13 +45,13 @@ class RunSpec(CommandOptions, Training):
 
     @property
     def epochs(self) -> int:
-        """Number of epochs, with warm-up, before the evaluation. A run may time further epochs."""
+        """Number of epochs, with warm-up, after which to evaluate. A run may train for longer."""
         return self.warmup_epochs + self.measured_epochs
 
     def next_role(self, warmup: list[float], measured: list[float]) -> Role | None:
         """Return the role of the next epoch, or None to stop training.
 
-        `warmup` and `measured` are the seconds of all epochs so far, by role.
+        `warmup` and `measured` have the seconds of each earlier epoch of that role.
         """
         if len(warmup) < self.warmup_epochs or sum(warmup) < self.warmup_seconds:
             return "warmup"

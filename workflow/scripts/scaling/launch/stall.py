@@ -19,7 +19,7 @@ REPORTS = 16
 
 
 class Progress(NamedTuple):
-    """Progress of one rank: epoch, number of the last launched step, and of the last finished step.
+    """Progress of one rank: the numbers of the last launched and of the last finished step.
 
     `epoch` is 0 in a measurement after the last epoch. `training` counts epochs and measurements.
     """
@@ -31,7 +31,7 @@ class Progress(NamedTuple):
 
 
 class StepProgress:
-    """Tracks the progress of an epoch of at most `steps` steps; any thread may read `position`.
+    """Tracks the progress of an epoch of at most `steps` steps. Any thread may call `position`.
 
     On a side stream, the device writes the number of finished steps to host memory, which is read
     without a driver call that could block.
@@ -88,7 +88,7 @@ def watch(
     timeout_seconds: float,
     give_up: Callable[[StallError], object],
 ) -> None:
-    """Start a thread that calls `give_up` once if no step finishes for `timeout_seconds`."""
+    """Start a thread that calls `give_up` if no step in `position` ends for `timeout_seconds`."""
 
     def look() -> None:
         last, since = position(), time.monotonic()

@@ -27,8 +27,8 @@ def supervise(
 ) -> RunRecord:
     """Train run `spec`, write its record to `output`, and return the record.
 
-    On each node, `worker` (`module:name`) is called. An impossible run is not started: its status
-    is `infeasible`.
+    Each node calls the function `worker` (`module:name`). `images` and `manifest` are the dataset's
+    files. An impossible run is not started; its status is `infeasible`.
     """
     dataset = DATASET.read(manifest)
     status: Status = "infeasible"
@@ -105,7 +105,7 @@ def record_of(
 
 
 def write_trace(target: Path, events: list[dict[str, Any]]) -> None:
-    """Write the trace events of all ranks as compressed JSON, if it has at most `TRACE_BYTES`."""
+    """Write the trace events of all ranks as gzipped JSON, unless it exceeds `TRACE_BYTES`."""
     content = gzip.compress(json.dumps({"traceEvents": nested(events)}).encode(), mtime=0)
     if len(content) > TRACE_BYTES:
         print(f"one step of each rank takes {len(content):,} bytes, too many to keep its trace")
@@ -134,7 +134,7 @@ def nested(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def infeasible_reason(spec: RunSpec, train_images: int) -> str | None:
-    """Return why a run is impossible, such as a global batch larger than the dataset, or None."""
+    """Return why a run is impossible, such as too large a global batch; None if it is possible."""
     cell = spec.cell
     if cell.global_batch_size > train_images:
         return (

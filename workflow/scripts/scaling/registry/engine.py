@@ -26,8 +26,7 @@ OF_A_SHELL = re.compile(r"[|&;<>`]|\$\S|^~")
 
 
 def places(command: str) -> set[str]:
-    """Return the names in braces in a command, with a colon if a format follows.
-
+    """Return the names in braces in a command: `seed` for `{seed}`, `seed:` for `{seed:03d}`.
     Raise ValueError for wrong quotes or braces.
     """
     fields = [field for word in shlex.split(command) for field in Formatter().parse(word)]
@@ -55,7 +54,7 @@ def _can_be_started(command: str) -> str:
 
 
 def files(command: str) -> dict[str, str]:
-    """Return the SHA-256 of each file that a command names, by path."""
+    """Return the SHA-256 of each existing file whose path is a word of `command`, by path."""
     # Path.is_file raises an error for a word that is longer than a name can be.
     named = [word for word in shlex.split(command) if os.path.isfile(word)]  # noqa: PTH113
     return {word: hashlib.sha256(Path(word).read_bytes()).hexdigest() for word in named}
@@ -73,7 +72,7 @@ class Engine:
     gpu_options: tuple[str, ...] = ()
     """Names of boolean options that need a GPU."""
     only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Maps an option to the strategies that allow it. Unlisted options work with all strategies."""
+    """Maps an option to the strategies that allow it. All strategies allow the other options."""
     kernels: Reference | None = None
     """Reference to a class in the package `extras` that runs a model with hand-written kernels."""
 
@@ -105,7 +104,7 @@ ENGINES = Registry[Engine](
 
 
 def measuring_code(engine: str, model: str) -> list[str | Path]:
-    """Return the modules that measure a run, except those of its strategy."""
+    """Return the modules that measure a run of `engine` and `model`, without strategies."""
     if engine == COMMAND.name:
         return ENGINES.modules(engine)
     ours = ["scaling.training.worker", "scaling.instruments.steps", "scaling.launch.supervisor"]

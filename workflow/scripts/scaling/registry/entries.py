@@ -13,13 +13,13 @@ class Dataset:
 
     name: str
     read: Reference
-    """Reference to a function: `scaling.data.dataset.Request` → (`ImageDataset`, its origin)."""
+    """Reference to a function of a `data.dataset.Request` that returns (`ImageDataset`, origin)."""
     options: tuple[str, ...] = ()
     """Keys of the section `dataset` that `read` uses."""
     needs_path: bool = False
     places: tuple[str, ...] = ()
-    """Those of `options` that name a place of the images, if `read` refuses all images but one set.
-    A change of them repeats nothing."""
+    """Keys in `options` for the location of the images, if `read` accepts only one set of images. A
+    changed location repeats no job."""
 
 
 SYNTHETIC = Dataset(
@@ -59,7 +59,7 @@ MODELS = Registry[Model]("model", Model, RESNET)
 
 
 def model_code(name: str) -> list[str | Path]:
-    """Return the modules with a model's code, as dotted names or files; [] for torchvision's."""
+    """Return a model's modules, as dotted names or files; [] for a model of torchvision."""
     if ":" not in name:
         return MODELS.modules(name) if name in MODELS.names() else []
     place = name.partition(":")[0]

@@ -1,6 +1,6 @@
-"""Registries find built-in entries, and entries of the user's plug-ins, by name.
+"""Registries find strategies, engines, datasets and models by name, built in or from plug-ins.
 
-A plug-in is a Python file of the user: a strategy, an engine, a dataset, or a model's function.
+A plug-in is a Python file of the user with a strategy, an engine or a dataset in `ENTRY`.
 """
 
 import importlib.util
@@ -20,8 +20,7 @@ VARIABLE = "SCALING_PLUGINS"
 
 @cache
 def loaded(path: Path) -> ModuleType:
-    """Return the module in the file `path`. The module may import others from its folder.
-
+    """Return the module in the file `path`. It may import other modules from the same folder.
     Raise UserError if the file is missing or its import fails.
     """
     if not path.is_file():
@@ -39,13 +38,13 @@ def loaded(path: Path) -> ModuleType:
 
 
 def plugin_entries() -> dict[Path, Any]:
-    """Return `ENTRY`, or None, of each file in `SCALING_PLUGINS`, by path."""
+    """Return each plug-in's `ENTRY` by path of the file; None if a file has no `ENTRY`."""
     paths = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     return {path: getattr(loaded(path), "ENTRY", None) for path in paths}
 
 
 def resolved(target: str) -> Any:
-    """Return the object that `target` names: `file.py:name` or `module:name`."""
+    """Return the object named `target` (`file.py:name` or `module:name`), or raise UserError."""
     place, _, name = target.partition(":")
     try:
         return getattr(loaded(Path(place)), name) if place.endswith(".py") else resolve_name(target)
@@ -54,7 +53,7 @@ def resolved(target: str) -> Any:
 
 
 class Reference(str):
-    """The name `package.module:name` of an object, which is imported only on demand.
+    """The name `package.module:name` of an object. Only `load` imports the object.
 
     Therefore a run's digest covers only the entries that the run uses, and entries can be listed
     without PyTorch.
@@ -74,10 +73,10 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """Finds entries by name, among the built-in ones and those of plug-ins.
+    """Finds objects of type `entry`, such as strategies, by their `name`.
 
-    `kind` is the word for an entry in error messages. `entry` is the type of all entries: a
-    plug-in's `ENTRY` of another type is ignored. A built-in `Reference` is loaded on demand.
+    The objects are built in or the `ENTRY` of plug-ins. An `ENTRY` of another type is ignored.
+    A built-in `Reference` is loaded on demand. `kind` is a noun for the objects in error messages.
     """
 
     def __init__(self, kind: str, entry: type[Entry], *built_in: Entry | Reference) -> None:
@@ -88,13 +87,13 @@ class Registry(Generic[Entry]):
         return sorted(self._known())
 
     def find(self, name: str) -> Entry:
-        """Return the entry called `name`; raise UserError, with all names, if there is none."""
+        """Return the entry called `name`; if there is none, raise UserError with all names."""
         if name not in (known := self._known()):
             raise UserError(f"{name!r} is no {self.kind}; choose one of {', '.join(sorted(known))}")
         return known[name]
 
     def modules(self, name: str) -> list[str | Path]:
-        """Return the modules that an entry refers to. The file of a plug-in comes first."""
+        """Return the modules that the object `name` refers to. A plug-in's own file comes first."""
         entry = self.find(name)
         place = [path for path, added in plugin_entries().items() if added is entry]
         referred = [value for value in vars(entry).values() if isinstance(value, Reference)]

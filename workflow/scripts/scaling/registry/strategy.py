@@ -11,21 +11,21 @@ from scaling.registry.registry import Reference, Registry
 
 
 def _all_reduced(gpus: int, gradient_bytes: float) -> float:
-    """Return 2(N-1)/N · `gradient_bytes`, sent by each GPU in a ring (Patarasuk & Yuan 2009)."""
+    """Return 2(N-1)/N · `gradient_bytes`, sent by each of N GPUs (ring: Patarasuk & Yuan 2009)."""
     return 2 * (gpus - 1) / gpus * gradient_bytes
 
 
 def _copied(gpus: int, gradient_bytes: float) -> float:
-    """Return 2 · `gradient_bytes`: parameters are broadcast, and gradients reduced to GPU 0.
+    """Return 2 · `gradient_bytes`: parameters are broadcast, and gradients are reduced to GPU 0.
 
-    NCCL does both in rings, where every GPU but the last sends all bytes to the next
+    NCCL does both in rings, where every GPU but the last sends all bytes to the next GPU
     (PERFORMANCE.md of nccl-tests, bus bandwidth). Buffers and outputs are not counted.
     """
     return 2 * gradient_bytes if gpus > 1 else 0.0
 
 
 def _sharded(gpus: int, gradient_bytes: float) -> float:
-    """Return 3(N-1)/N · `gradient_bytes`: what each of N GPUs sends in 3 equal passes of a ring.
+    """Return 3(N-1)/N · `gradient_bytes`: sent by each of N GPUs in 3 equal passes of a ring.
 
     The passes are two all-gathers and a reduce-scatter in FSDP (Zhao et al. 2023), an all-reduce
     (two passes) and a broadcast in ZeroRedundancyOptimizer. Recipe `tuned` sends fewer bytes.
@@ -45,11 +45,11 @@ class Strategy:
     processes: Callable[[int], int] = lambda gpus: gpus
     """Function from the number of GPUs to the number of training processes."""
     busiest_bytes: Callable[[int, float], float] = _all_reduced
-    """Function (N, gradient bytes) → bytes per iteration in one direction of the busiest link."""
+    """Function (GPUs, gradient bytes) → bytes per iteration, one direction of the busiest link."""
     sweep_kinds: tuple[str, ...] = ()
-    """Kinds of messages that the strategy sends: `kind` in sweep.json. Empty: all-reduces."""
+    """Collectives that the strategy uses, as in `kind` of sweep.json. Empty: all-reduces only."""
     replicates: bool = True
-    """Whether all ranks end with equal parameters."""
+    """Whether all ranks have equal parameters after training."""
     needs_gpu: bool = False
     spans_nodes: bool = True
     """Whether the strategy works across several machines."""
@@ -106,4 +106,4 @@ def _is_choice(name: str) -> str:
 
 
 Choice = Annotated[str, AfterValidator(_is_choice)]
-"""Name of a strategy in a configuration. Runs on one GPU and commands have theirs without it."""
+"""Name of a strategy in a configuration. Runs on one GPU and users' commands do not use it."""

@@ -87,7 +87,7 @@ class Technique(SweepOptions, UpdateRule):
         return self
 
     def rate(self, base: float, scale: float) -> float:
-        """Return the learning rate: `base` (or Muon's), scaled to `scale` × the reference batch."""
+        """Return `base`, or Muon's rate, scaled for a global batch of `scale` reference batches."""
         rules = {"none": 1.0, "linear": scale, "sqrt": math.sqrt(scale)}
         return self.peaks(base)[0] * rules[self.scaling]
 

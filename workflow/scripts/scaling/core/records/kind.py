@@ -1,4 +1,4 @@
-"""Read and write records, checked against schemas. Schemas of trainings are in the module `run`."""
+"""Read and write records: JSON files with a schema. Module `run` has the schemas of trainings."""
 
 import hashlib
 import json
@@ -28,13 +28,13 @@ Row = dict[str, Any]
 Whole = Annotated[int, Interval(ge=0, lt=2**63)]
 Positive = Annotated[int, Interval(ge=1, lt=2**63)]
 Number = Annotated[float, Interval(ge=-1e39, le=1e39)]
-"""A number within ±1e39: any float32 (up to 3.4e38) is allowed, and figures can still show it."""
+"""A number from -1e39 to 1e39. This includes every finite float32, and figures can show it."""
 Amount = Annotated[Number, Ge(0)]
 Seconds = Annotated[float, Interval(ge=1e-9, le=1e9)]
 Duration = Annotated[float, Interval(ge=0, le=1e9)]
 """Seconds, at least 0."""
 Repeats = Annotated[list[Seconds], Len(1)]
-"""Seconds of each repeat, at least one."""
+"""Seconds of each repeat. The list is not empty."""
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
 Status = Literal["ok", "oom", "oom_host", "infeasible", "diverged", "timeout"]
@@ -64,14 +64,14 @@ class Counted(Images):
 
 
 class Dataset(Counted):
-    """The dataset of a measurement, with numbers and shape [height, width, 3] of its images."""
+    """The dataset of a measurement: its numbers of images and their shape [height, width, 3]."""
 
     image_shape: Annotated[list[Positive], Len(3, 3)]
 
 
 @closed
 class Manifest(Dataset):
-    """Record of a dataset, `manifest.json`. `train_counts` and `test_counts` are per class."""
+    """Record of a dataset, `manifest.json`. `…_counts` list the number of images of each class."""
 
     origin: str
     classes: Annotated[list[str], Len(2)]
@@ -83,7 +83,7 @@ class Manifest(Dataset):
 
 @closed
 class OwnData(TypedDict):
-    """The dataset of a user's own command. Its manifest has `origin`; records of runs do not."""
+    """The dataset of a user's own command. Only the manifest has `origin`, not records of runs."""
 
     source: Literal["own"]
     origin: NotRequired[str]
@@ -91,7 +91,7 @@ class OwnData(TypedDict):
 
 Device = Literal["cpu", "cuda"]
 VARIANT_PATTERN = "variant~{variant}/quantization.json"
-"""Path of the record of a quantized variant, below the folder of its seed."""
+"""Path of a quantized variant's record, relative to the folder of the seed."""
 
 
 class Finding(TypedDict):
@@ -109,7 +109,7 @@ class MachineCheck(Record):
     check: str
     hosts: list[Row]
     gpus: list[Row]
-    """Readings of each GPU by `instruments.machine`, not shown in the report."""
+    """State of each GPU, from `instruments.machine.run`. The report does not show it."""
     findings: list[Finding]
 
 
@@ -136,7 +136,7 @@ class Sweep(Record):
 
 
 class Peak(TypedDict):
-    """Seconds of each repeat of one operation. Optional fields depend on `quantity`."""
+    """Seconds of each repeat of one operation. `quantity` determines which other fields exist."""
 
     quantity: Literal["matrix_product", "device_copy", "gpu_to_gpu_copy"]
     seconds: Repeats
@@ -168,11 +168,11 @@ class Synchronization(Record):
     model: Annotated[dict[str, Whole], Len(3, 3)]
     """Keys `parameter_bytes`, `buffer_bytes`, `widest_norm` (channels of the widest batch norm)."""
     permutations: NotRequired[list[Row]]
-    """Only before version 9: image orders of samplers that ran outside a training."""
+    """Only in records before release 9: image orders of samplers that ran outside a training."""
     steps: list[Row]
-    """Messages of recorded training steps, by strategy. Step 0 has the messages before training."""
+    """A row per strategy, with the messages of some training steps. Step 0 is before training."""
     trainings: list[Row]
-    """A row per training: metrics and image orders of ranks, and drift of buffers between ranks."""
+    """A row per training: metrics and image orders of all ranks, and differences of buffers."""
     seconds: Seconds
 
 
@@ -191,7 +191,7 @@ class VariantRecord(Record):
     float32: dict[Literal["accuracy_percent"], Percent]
     accuracy_percent: Percent
     difference_points: Number
-    """Accuracy minus the float network's accuracy, in percentage points."""
+    """The variant's accuracy minus the float network's accuracy, in percentage points."""
     standard_error_points: Amount
     agreement_percent: Percent
     gained: Whole
@@ -202,16 +202,16 @@ class VariantRecord(Record):
     packed_bytes: Positive
     float32_bytes: Positive
     input: Row | None
-    """Quantization of input images: `scale` (levels per unit) and `range`."""
+    """`scale` (levels per unit) and `range` of input images; null if activations are floats."""
     layers: Annotated[list[Row], Len(1)]
-    """Bits, ranges, bytes and errors of each layer (`quantization.variant`)."""
+    """Bits, value ranges, size in bytes and errors of each layer (`quantization.variant`)."""
     histograms: NotRequired[list[Row]]
     """Distributions of each layer's values before (`float`) and after (`int8`) quantization."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of record, with the schema that its records are checked against."""
+    """A kind of record: its name in messages (`what`) and the schema of its records."""
 
     what: str
     schema: Any
@@ -226,7 +226,7 @@ class Kind:
         return record
 
     def write(self, path: Path, record: Any) -> None:
-        """Write `record` with version and checksum; raise UserError if it is invalid."""
+        """Write `record` with version and checksum; raise UserError if `record` is invalid."""
         if reason := self._wrong(record, path):
             raise UserError(f"refusing to write {path}: invalid record of {self.what} ({reason})")
         content = record | {"version": VERSION}

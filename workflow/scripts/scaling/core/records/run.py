@@ -12,13 +12,13 @@ from scaling.core.grid import Cell
 from scaling.core.records import kind as types
 
 Startup = Annotated[dict[Literal["total", "cudnn_search"], types.Duration], Len(1)]
-"""Seconds until the first epoch, and how many of them cuDNN spent on its search for algorithms."""
+"""`total`: seconds from launch to the first epoch. `cudnn_search`: seconds of cuDNN's search."""
 RunRecord = types.Row
 """The record of a run as a dictionary. The class `Run` lists its keys."""
 TechniqueRecord = types.Row
 """The record of a technique as a dictionary. The class `Technique` lists its keys."""
 WATTS = 20_000
-"""Maximum credible power of a GPU, over 0.1 s more than an interval, as its counter is slow."""
+"""Maximum credible power of a GPU in W. As counters are slow, an interval counts 0.1 s longer."""
 TECHNIQUE_PATTERN = "remedy~{remedy}/global_batch~{global_batch}"
 
 
@@ -35,14 +35,14 @@ class GpuReading(TypedDict):
 
 
 class OfRank(TypedDict):
-    """Base class of what one rank measures in a number of iterations."""
+    """Base class of measurements by one rank over a number of iterations."""
 
     rank: types.Whole
     iterations: types.Whole
 
 
 class EpochRow(OfRank):
-    """One epoch of a run on one rank. `seconds` is host time; the GPU is idle at start and end."""
+    """One epoch on one rank. The host's clock gives `seconds`; the GPU is idle at start and end."""
 
     epoch: types.Positive
     seconds: types.Seconds
@@ -52,23 +52,21 @@ class EpochRow(OfRank):
     train_accuracy: types.Fraction | None
     role: types.Role
     power_capped_seconds: types.Duration | None
-    """Seconds at the power limit, of the rank's most limited GPU; null if not counted."""
+    """Seconds at the power limit: the maximum over the rank's GPUs; null on a CPU or if unknown."""
     gpu_readings: list[GpuReading]
 
 
 class Energy(TypedDict):
-    """Energy of each GPU of a rank in all warm-up or all measured epochs (`role`).
-
-    `counts` says what the joules include.
-    """
+    """Energy of each GPU of a rank in all warm-up or all measured epochs (`role`)."""
 
     rank: types.Whole
     role: types.Role
     seconds: types.Seconds
     joules: list[types.Amount | None]
     power_capped_seconds: types.Amount | None
-    """Seconds at the power limit, of the rank's most limited GPU; never more than `seconds`."""
+    """Seconds at the power limit: the maximum over the rank's GPUs, but at most `seconds`."""
     counts: str
+    """What the joules include."""
 
 
 class Model(TypedDict):
@@ -86,7 +84,7 @@ class Model(TypedDict):
 
 @types.opened
 class Parameters(TypedDict):
-    """Parameters of a run. For a command, `recipe_options` has hashes of the files it names."""
+    """Options of a run. `recipe_options` of a user's command has hashes of the command's files."""
 
     engine: str
     warmup_epochs: types.Whole
@@ -98,14 +96,14 @@ class Parameters(TypedDict):
 
 
 class Evaluation(TypedDict):
-    """Metrics on the test set after the last epoch."""
+    """Metrics on the test set after the last epoch. A loss is null if unknown or not finite."""
 
     test_loss: types.Amount | None
     test_accuracy: types.Fraction
 
 
 class Memory(TypedDict):
-    """Peak memory and capacity in bytes: of GPUs, or on a CPU of processes and the host."""
+    """Peak memory per GPU and a GPU's capacity (bytes); on a CPU, per process and the host's."""
 
     kind: Literal["device", "host"] | None
     peak_bytes: list[types.Whole]
@@ -124,7 +122,7 @@ class Reading(OfRank):
 
 
 class Communication(TypedDict):
-    """How gradients were exchanged: bytes of each message, and measured seconds of each rank."""
+    """How gradients were exchanged: bytes of each DDP bucket, and seconds measured by each rank."""
 
     backend: str | None
     bucket_bytes: list[types.Whole]
@@ -134,9 +132,8 @@ class Communication(TypedDict):
 
 
 class InMemory(OfRank):
-    """Seconds of blocks of iterations with batches in memory, with and without gradient exchange.
-
-    `instruments.steps.IN_TURN` is the order in which both kinds of blocks run.
+    """Seconds of each block of iterations on images in memory, with and without gradient exchange.
+    Blocks with and without exchange alternate in the order `instruments.steps.IN_TURN`.
     """
 
     samples: types.Whole | None
@@ -147,8 +144,8 @@ class InMemory(OfRank):
 KernelClass = Literal["products", "element-wise", "optimizer", "copies", "other", "communication"]
 """The class of a GPU kernel. It depends on the operator that launches the kernel."""
 OfClass = Annotated[dict[Literal["seconds", "running_seconds", "bytes"], types.Amount], Len(2, 3)]
-"""`running_seconds`: seconds in which kernels of the class run. `seconds`: the part of them in
-which no class listed earlier in `KernelClass` runs. `bytes`: memory traffic, where known."""
+"""`running_seconds`: seconds in which kernels of the class run. `seconds`: those of them in which
+no kernel of a class listed earlier in `KernelClass` runs. `bytes`: memory traffic, if known."""
 
 
 class DeviceTime(OfRank):
@@ -184,7 +181,7 @@ class Run(types.Record):
     device_time: list[DeviceTime]
     startup: Startup | None
     run_seconds: types.Seconds | None
-    """Seconds from the start of the command, after waiting for GPUs, to the last process's end."""
+    """Seconds from the launch, after waiting for GPUs, to the end of the last process."""
 
 
 class Technique(types.Record):
@@ -199,7 +196,7 @@ class Technique(types.Record):
     """Settings that all techniques of a study share, as in `large_batches.plan.Study`."""
     dataset: types.Counted
     result: types.Row | None
-    """Result of `large_batches.experiment`: best factor on the learning rate, and all trainings."""
+    """Best factor on the learning rate, and all trainings; null if `status` is not "ok"."""
 
 
 def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
@@ -209,8 +206,7 @@ def technique_path(records: Path, remedy: str, global_batch: int) -> Path:
 
 
 def _consistent(record: RunRecord) -> RunRecord:
-    """Return `record`; raise ValueError if a value is impossible.
-
+    """Return `record`; raise ValueError if its epochs, samples, waits or weights are impossible.
     Records of a user's command are not checked.
     """
     rows, complete = record["epochs"], record["status"] in ("ok", "diverged")
@@ -239,7 +235,7 @@ def _consistent(record: RunRecord) -> RunRecord:
 
 
 def _credible(record: RunRecord) -> RunRecord:
-    """Return `record`; raise ValueError if its GPUs take too much power, or its epochs too long."""
+    """Return `record`; ValueError if a GPU exceeds `WATTS` or epochs take over `run_seconds`."""
     rows, ranks = record["epochs"], {row["rank"] for row in record["epochs"]}
     known = [(row["seconds"], row["joules"]) for row in record.get("energy", ())]
     known += [(row["seconds"], [x["energy_joules"] for x in row["gpu_readings"]]) for row in rows]
