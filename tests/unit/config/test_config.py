@@ -2,6 +2,7 @@
 
 import pytest
 
+from examples import configurations
 from examples.configurations import changed, shipped
 from scaling.config import config, stored
 from scaling.config.keys import PARTS
@@ -58,6 +59,8 @@ from scaling.core.grid import of
         ("recipes.mine", {"comand": "x"}, "a base or a command (perhaps comand is command)"),
         ("grid.strategies", ["ddp", "own"], "is 'own': it should be one of ddp, dp, fsdp, zero1"),
         ("quantization.variants", [{"name": "a", "seeds": [77]}], "has no entry for quantization"),
+        ("plugins", ["no/absent.py"], "no/absent.py does not exist from"),
+        ("plugins", [configurations.__file__], "configurations.py, which has no ENTRY"),
     ],
 )
 def test_mistake_is_named_with_key_and_allowed_values(path, value, sentence):
@@ -208,13 +211,6 @@ def test_technique_has_its_recipes_update_and_own_options():
     document["convergence"]["recipes"] = [{"recipe": "muon", "warmup_epochs": 1}]
     with pytest.raises(UserError, match=r"recipes has muon: warmup_epochs starts at the base rate"):
         config.check(document)
-
-
-def test_absent_or_empty_plugin_is_named(tmp_path):
-    (tmp_path / "empty.py").write_text("entry = 1\n")
-    for name, said in (("absent.py", "absent.py does not exist from"), ("empty.py", "no ENTRY")):
-        with pytest.raises(UserError, match=said):
-            config.check(changed(("plugins", [str(tmp_path / name)])))
 
 
 ALONE = {
