@@ -111,15 +111,13 @@ def test_captured_update_equals_its_launches(gpus, option, monkeypatch):
 def test_three_captured_steps_decay_no_batch_norm_and_no_bias(precision, compiled):
     """The weight decay moves weights by 5.6 % (1 + 1.9 + 2.71 times 1 %), gradients hardly."""
     options = {"precision": precision, "compile": compiled, "decay_batch_norm": False}
-    tuned, model, before = trainer(
-        cuda_graph=True, rate=STEADY_RATE, weight_decay=0.01 / STEADY_RATE, **options
-    )
+    rates = {"rate": STEADY_RATE, "weight_decay": 0.01 / STEADY_RATE}
+    tuned, model, before = trainer(cuda_graph=True, **rates, **options)
     assert tuned.applied["cuda_graph"] and tuned.applied["compile"] == compiled
     assert tuned.in_memory(3)(3).iterations == 3
     tuned.close()
-    for (name, parameter), moved in zip(
-        model.named_parameters(), movement(model, before), strict=True
-    ):
+    pairs = zip(model.named_parameters(), movement(model, before), strict=True)
+    for (name, parameter), moved in pairs:
         assert moved.any(), name
         if parameter.dim() > 1:
             share = moved.norm().item() / before[name].norm().item()

@@ -9,22 +9,16 @@ from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
 from scaling.core.grid import of
 
+CIRCLE = {"plain": {"base": "b"}, "b": {"base": "plain"}}
+
 
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
-        (
-            "recipes.mine",
-            {"loader_workers": 2},
-            "recipes.mine needs an engine (eager, resident), ",
-        ),
+        ("recipes.mine", {"loader_workers": 2}, "recipes.mine needs an engine (eager, resident), "),
         ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: eager"),
-        (
-            "recipes",
-            {"plain": {"base": "b"}, "b": {"base": "plain"}},
-            "recipes.b.base names recipe 'pl",
-        ),
+        ("recipes", CIRCLE, "recipes.b.base names recipe 'pl"),
         ("grid.recipes", ["mine"], "grid.recipes names recipe 'mine' (allowed: plain, tuned)"),
         ("recipes.plain.gpus", [8], "recipes.plain.gpus has none of grid.gpus (allowed: 1, 2)"),
         ("recipes.plain.batch_sizes", [7], "batch_sizes has none of grid.batch_sizes (allowed: "),
@@ -155,6 +149,7 @@ SHARDED, MUON = ("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1)
 ZERO1 = ("grid.strategies", ["ddp", "zero1"])
 DP, EAGER = ("recipes.plain.strategies", ["dp"]), ("convergence.recipes", ["plain"])
 ONE = [("recipes.mine", {"command": "train {batch_size}"}), ("grid.recipes", ["mine"])]
+UNEVEN = [("machine.gpus_per_node", 4), ("grid.gpus", [6])]
 FLOAT32 = ("quantization.variants", [{"name": "float32"}])
 UNFIT = [
     ([TUNED, FUSED, LAST], "fused_norms is true, which needs a GPU: this is a CPU", GPU),
@@ -162,11 +157,7 @@ UNFIT = [
     ([TUNED, GAMMA, VIT, TIMING], "zero_gamma is true for vit_b_16", (GAMMA[0], False)),
     ([VIT], "parts has accuracy, of resnet18-cifar alone", TIMING),
     ([("dataset.image_size", 64)], "parts has int8, of images of 32 × 32 pixels", TIMING),
-    (
-        [("machine.gpus_per_node", 4), ("grid.gpus", [6])],
-        r"grid.gpus has \[6\]",
-        ("grid.gpus", [8]),
-    ),
+    (UNEVEN, r"grid.gpus has \[6\]", ("grid.gpus", [8])),
     ([MINE, *TIMED], r"time_to_accuracy\.recipe is mine, a command", (TIMED[0][0], "plain")),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.strategies", ["ddp"])),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.gpus", [1])),
