@@ -28,14 +28,14 @@ def test_infeasible_run_is_recorded_without_a_process(images, tmp_path, monkeypa
     assert record["run_seconds"] is record["startup"] is None
 
 
+ONE_STEP = {"batch-size": 40, "warmup-epochs": 0, "measured-epochs": 1}
+
+
 @pytest.mark.parametrize(
     ("changed", "epochs", "message"),
     [
         ({}, 5, "the loss was not finite in epoch "),
-        (
-            {"batch-size": 40, "warmup-epochs": 0, "measured-epochs": 1},
-            *(1, "the loss on the test set was not finite after the last epoch"),
-        ),
+        (ONE_STEP, 1, "the loss on the test set was not finite after the last epoch"),
     ],
 )
 def test_diverged_run_keeps_its_times(images, tmp_path, changed, epochs, message):
