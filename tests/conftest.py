@@ -14,7 +14,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # Tests that run side by side would wait for one another.
 os.environ.setdefault("SCALING_STUDY_SHARE", "1")
 
-from training_runs import INTERPRET, write_images
+from scaling.core.records.kind import DATASET
+from scaling.data import dataset
+from training_runs import INTERPRET, dark_and_light
 
 os.environ.update(INTERPRET)
 
@@ -40,7 +42,8 @@ def interruptible():
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory):
-    """Return a folder with images.npz and manifest.json of `training_runs.write_images`."""
-    folder = tmp_path_factory.mktemp("images")
-    write_images(folder)
+    """Return a folder with images.npz and manifest.json of `training_runs.dark_and_light`."""
+    folder, data = tmp_path_factory.mktemp("images"), dark_and_light()
+    dataset.save(data, folder / "images.npz")
+    DATASET.write(folder / "manifest.json", dataset.manifest(data, "images", "made for a test"))
     return folder

@@ -7,16 +7,14 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from pathlib import Path
 
 import yaml
 from snakemake import cli
 
-from examples.configurations import assign, shipped
+from examples.configurations import ROOT, assign, shipped
 from forked import become
 from scaling.core.grid import Cell
 
-ROOT = Path(__file__).parents[1]
 KEPT = ".snakemake/code_digests"
 JOB = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
 

@@ -10,8 +10,6 @@ import numpy as np
 import train_run
 from scaling.core.environment import visible_gpus
 from scaling.core.grid import Cell
-from scaling.core.records.kind import DATASET
-from scaling.data import dataset
 from scaling.data.dataset import ImageDataset
 from scaling.launch import supervisor
 from scaling.launch.run_spec import RunSpec
@@ -34,8 +32,8 @@ def tuned(**options):
     return {"recipe": "tuned", "engine": "resident", "recipe_options": told}
 
 
-def write_images(folder):
-    """Write 40 training and 10 test images of two classes, and their manifest, to `folder`."""
+def dark_and_light():
+    """Return 40 training and 10 test images of two classes."""
     random = np.random.default_rng(0)
 
     def split(count):
@@ -43,9 +41,7 @@ def write_images(folder):
         pixels = random.integers(0, 128, (count, 32, 32, 3)) + 100 * labels[:, None, None, None]
         return pixels.astype(np.uint8), labels.astype(np.int64)
 
-    data = ImageDataset(*split(40), *split(10), classes=["dark", "light"])
-    dataset.save(data, folder / "images.npz")
-    DATASET.write(folder / "manifest.json", dataset.manifest(data, "images", "made for a test"))
+    return ImageDataset(*split(40), *split(10), classes=["dark", "light"])
 
 
 def spec_of(**changed):

@@ -15,7 +15,7 @@ import psutil
 
 from scaling.core import grid
 from scaling.core.records.run import RUN
-from small_study import Study
+from small_study import TINY, Study
 
 
 def seconds_of(study: Study, *options: str) -> float:
@@ -31,8 +31,7 @@ def seconds_of(study: Study, *options: str) -> float:
 def cells_of(cells: int) -> dict[str, object]:
     """Return changes of the demo to `cells` runs on one GPU, with synthetic images and seeds."""
     seeds, sizes = range(min(cells, 1000)), range(10, 10 + max(1, cells // 1000))
-    images = {"source": "synthetic", "train_images": 60, "test_images": 20}
-    found = {f"dataset.{key}": value for key, value in images.items()}
+    found = {key: value for key, value in TINY.items() if key.startswith("dataset.")}
     found |= {"grid.gpus": [1], "grid.batch_sizes": [*sizes], "grid.seeds": [*seeds]}
     return found | {"machine.share": True}
 

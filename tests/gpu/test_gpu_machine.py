@@ -4,16 +4,14 @@ import json
 import subprocess
 import sys
 
-import pytest
 import torch
+from test_gpu_training import GPUS, several
 
 import measure
 from scaling.core import environment
 from scaling.instruments import machine
 from scaling.tables.measurements import interconnect
 
-GPUS = torch.cuda.device_count()
-several = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 OCCUPY = """
 import torch
 free, total = torch.cuda.mem_get_info()

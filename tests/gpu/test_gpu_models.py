@@ -1,4 +1,4 @@
-"""Models of torchvision and of users on GPUs: captured, streamed, sharded."""
+"""Models of torchvision and of users on GPUs: captured, streamed, sharded, quantized."""
 
 import json
 
@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from test_gpu_training import STEADY_RATE, several, trainer
 
+from examples import quantized_digits as digits
 from scaling.data import resident
 from training_runs import ROOT, SWITCHES, run, tuned
 
@@ -81,3 +82,10 @@ def test_torchvisions_models_are_captured_and_sharded(train, name, strategy):
     record = train(model=name, strategy=strategy, **options)
     assert losses(record)
     assert record["training"]["recipe_applied"]["notes"] == []
+
+
+def test_int8_on_a_gpu_costs_little(tmp_path):
+    digits.write_images(tmp_path, 300, 100)
+    digits.train(tmp_path, "weights.pt", device="cuda", epochs=2)
+    digits.evaluate(tmp_path, "", device="cuda", variants={digits.LAST: {}})
+    assert abs(digits.record(tmp_path)["difference_points"]) <= 5

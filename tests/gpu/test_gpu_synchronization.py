@@ -1,12 +1,12 @@
 """Synchronization with NCCL, SyncBatchNorm and DataParallel. Skipped without two GPUs."""
 
 import pytest
-import torch
+from test_gpu_training import several
 
 from examples.small_trainings import measure
 from scaling.tables.ranks_int8 import buffers
 
-pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+pytestmark = several
 
 
 @pytest.fixture(scope="module")

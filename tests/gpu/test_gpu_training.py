@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from examples.small_trainings import STUDY, distance, experiment, trained
 from examples.small_trainings import images as noise
 from scaling.core import environment
 from scaling.core.errors import UserError
@@ -21,6 +22,7 @@ from scaling.launch.run_spec import RunSpec
 from scaling.launch.stall import StepProgress
 from scaling.models.resnet import ResNet18
 from scaling.training.resident import Resident
+from scaling.training.step import DeviceStep
 from training_runs import KILLED, SWITCHES, run, supervise_faulty, tuned
 
 GPUS = torch.cuda.device_count()
@@ -31,22 +33,13 @@ QUICK = {"cuda_graph": True, "fused_norms": True}
 FLOPS_OF_WIDTH_1 = 921_696
 
 
-def trainer(
-    global_batch=32,
-    gpus=1,
-    strategy="ddp",
-    rate=0.01,
-    weight_decay=5e-4,
-    processes=1,
-    micro_batches=1,
-    **options,
-):
-    """Return a trainer with recipe `tuned`, its model, and the initial state of the model.
+def trainer(global_batch=32, gpus=1, rate=0.01, weight_decay=5e-4, micro_batches=1, **options):
+    """Return rank 0's trainer with recipe `tuned`, its model, and the model's initial state.
 
     There are 100 images of two classes. With batches of 32, the last batch has 4 images.
     """
     spec = RunSpec(
-        cell=Cell("tuned", strategy, gpus, global_batch // gpus, 0),
+        cell=Cell("tuned", "ddp", gpus, global_batch // gpus, 0),
         engine="resident",
         device="cuda",
         model=Model(width=16),
@@ -59,7 +52,7 @@ def trainer(
     torch.manual_seed(0)
     model = ResNet18(16, 2).cuda()
     before = copy.deepcopy(model.state_dict())
-    rank = Rank(0, 0, processes, torch.device("cuda", 0))
+    rank = Rank(0, 0, gpus, torch.device("cuda", 0))
     made = Resident(spec, rank, model, noise(100, 2))
     # Capturing leaves the model as it was.
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -98,20 +91,33 @@ def test_captured_steps_train_as_launched_ones_do_tail_included(options):
     assert (moved[0] - moved[1]).norm() < 0.01 * moved[0].norm()
 
 
+@pytest.mark.parametrize("gpus", [1, 2])
+@pytest.mark.parametrize(
+    "option", [{"lars": 0.01}, {"label_smoothing": 0.1}, {"decay_batch_norm": False}]
+)
+def test_captured_update_equals_its_launches(gpus, option, monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+    study = STUDY.model_copy(update={"gpus": gpus})
+    captured, epochs = trained(experiment(study, "cuda:0"), **option)
+    monkeypatch.setattr(DeviceStep, "replays", False)
+    launched, expected = trained(experiment(study, "cuda:0"), **option)
+    assert distance(captured, launched) < 1e-3
+    losses = [epoch["train_loss"] for epoch in epochs]
+    assert losses == pytest.approx([epoch["train_loss"] for epoch in expected], rel=1e-3)
+
+
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_three_captured_steps_decay_no_batch_norm_and_no_bias(precision, compiled):
     """The weight decay moves weights by 5.6 % (1 + 1.9 + 2.71 times 1 %), gradients hardly."""
     options = {"precision": precision, "compile": compiled, "decay_batch_norm": False}
-    tuned, model, before = trainer(
-        cuda_graph=True, rate=STEADY_RATE, weight_decay=0.01 / STEADY_RATE, **options
-    )
+    rates = {"rate": STEADY_RATE, "weight_decay": 0.01 / STEADY_RATE}
+    tuned, model, before = trainer(cuda_graph=True, **rates, **options)
     assert tuned.applied["cuda_graph"] and tuned.applied["compile"] == compiled
     assert tuned.in_memory(3)(3).iterations == 3
     tuned.close()
-    for (name, parameter), moved in zip(
-        model.named_parameters(), movement(model, before), strict=True
-    ):
+    pairs = zip(model.named_parameters(), movement(model, before), strict=True)
+    for (name, parameter), moved in pairs:
         assert moved.any(), name
         if parameter.dim() > 1:
             share = moved.norm().item() / before[name].norm().item()
@@ -150,7 +156,7 @@ def test_captured_steps_without_communication_exchange_nothing(tmp_path):
         return len(found)
 
     with collectives(messages):
-        tuned, *_ = trainer(gpus=2, processes=2, cuda_graph=True)
+        tuned, *_ = trainer(gpus=2, cuda_graph=True)
         train = tuned.in_memory(1)
         train(1)
         sent.append(exchanged())
@@ -173,7 +179,7 @@ def test_captured_steps_of_ddp_train_as_launched_ones(tmp_path, switches):
     moved = []
     for captured in (False, True):
         options = {"cuda_graph": captured, "fused_norms": True, "rate": STEADY_RATE, **switches}
-        tuned, model, before = trainer(gpus=2, processes=2, **options)
+        tuned, model, before = trainer(gpus=2, **options)
         assert tuned.run_epoch(1).samples == 50 and tuned.applied["notes"] == []
         assert len(tuned.replica.bucket_bytes) > 1 and tuned.replica.sent_share <= 1
         moved.append(torch.cat([part.flatten() for part in movement(model, before)]))

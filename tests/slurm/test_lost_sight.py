@@ -88,8 +88,8 @@ def test_preempted_job_has_failed(study):
 
 
 def test_reason_of_a_wait_is_printed_and_job_has_runs_name(study):
-    for node in cluster.NODES:
-        scontrol("update", f"nodename={node}", "state=drain", "reason=test")
+    nodes = f"nodename={','.join(cluster.NODES)}"
+    scontrol("update", nodes, "state=drain", "reason=test")
     log = study.folder / "logs/train_run/recipe~plain/strategy~single/gpus~1"
     log = log / f"batch_size~{QUICK}/seed~0.log"
     log.parent.mkdir(parents=True)
@@ -105,8 +105,7 @@ def test_reason_of_a_wait_is_printed_and_job_has_runs_name(study):
         cluster.wait_for(lambda: "JobHeld" in study.output(), "that the job is held")
         scontrol("release", job["JobId"])
     finally:
-        for node in cluster.NODES:
-            scontrol("update", f"nodename={node}", "state=resume")
+        scontrol("update", nodes, "state=resume")
     assert snakemake.wait() == 0, study.output()
 
 

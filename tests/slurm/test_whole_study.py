@@ -54,20 +54,19 @@ def test_timed_jobs_have_their_nodes_to_themselves(study):
             assert apart or in_turn, (rule, other_rule)
 
 
-@pytest.mark.parametrize(("gpus", "nodes"), [(1, 1), (2, 1), (4, 2)])
-def test_run_has_its_gpus_and_a_process_on_fewest_nodes(study, gpus, nodes):
+@pytest.mark.parametrize(("gpus", "nodes", "own"), [(1, 1, "0"), (2, 1, "0-1"), (4, 2, "0-1")])
+def test_run_has_its_gpus_and_a_process_on_fewest_nodes(study, gpus, nodes, own):
     job = study.cell_job(gpus, 10)
     said = json.loads(study.record(gpus=gpus, batch_size=10).read_text())["environment"]
     assert job["JobState"] == "COMPLETED"
     assert job["TresPerJob"] == f"gres:gpu:{gpus}" and job["NumNodes"] == str(nodes)
     # The nodes are its own; its step holds exactly its GPUs.
     assert job["JOB_GRES"] == f"gpu:{4 * nodes}"
-    assert cluster.gpus_of_step(job) == [{1: "0", 2: "0-1", 4: "0-1"}[gpus]] * nodes
+    assert cluster.gpus_of_step(job) == [own] * nodes
     names = ["n1", "n2"] if nodes == 2 else [job["NodeList"]]
     assert cluster.processes_of_step(job) == names == said["hosts"]
     assert said["slurm_job_id"] == job["JobId"]
-    of_each = {1: "0", 2: "0,1", 4: "0,1"}[gpus]
-    assert said["slurm_gpus"] == [f"{name}:{of_each}" for name in names]
+    assert said["slurm_gpus"] == [f"{name}:{own.replace('-', ',')}" for name in names]
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])

@@ -2,11 +2,11 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from examples.configurations import ROOT
+
 LIBRARY = ROOT / "workflow/scripts/scaling"
 EXTRAS = LIBRARY.parent / "extras"
 APART = [LIBRARY.parent / "grader", *(path.parent for path in EXTRAS.glob("*/__init__.py"))]

@@ -77,16 +77,10 @@ QUICK = {
 """Changes that make measurements take seconds: one batch size, few repeats."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = Study(tmp_path_factory.mktemp("own") / "copy", {}).folder
-    for name, text in OWN_FILES.items():
-        (made / name).write_text(text)
-    (made / "quick.yaml").write_text(yaml.safe_dump(QUICK))
-    return made
-
-
-def test_own_script_has_a_report_and_its_edit_repeats_it(folder):
+def test_own_script_has_a_report_and_its_edit_repeats_it(tmp_path):
+    folder = Study(tmp_path / "copy", {}).folder
+    for name, text in (OWN_FILES | {"quick.yaml": yaml.safe_dump(QUICK)}).items():
+        (folder / name).write_text(text)
     said = forked(COMMAND, folder)
     assert said.returncode == 0, said.stdout
     paths = sorted((folder / "results/runs").rglob("run.json"))

@@ -12,21 +12,15 @@ from small_study import copied
 TELLING = {"tables_make", "study_config", "report_render"}
 
 
-@pytest.fixture(scope="module")
-def stored(finished_study, tmp_path_factory):
-    """Return studies/tiny, packed from a copy of the finished study."""
+@pytest.fixture
+def clone(finished_study, new_study, tmp_path_factory):
+    """Return a clean copy of the project with the packed study, without results or dataset."""
     study = copied(finished_study.folder, tmp_path_factory.mktemp("packed") / "copy")
     packed = study.make("pack", "STUDY=tiny")
     assert packed.returncode == 0, packed.stdout
-    return study.folder / "studies/tiny"
-
-
-@pytest.fixture
-def clone(stored, new_study):
-    """Return a clean copy of the project with the stored study, without results or dataset."""
     fresh = new_study()
     (fresh.folder / "tiny.yaml").unlink()
-    shutil.copytree(stored, fresh.folder / "studies/tiny")
+    shutil.copytree(study.folder / "studies/tiny", fresh.folder / "studies/tiny")
     replay = ["snakemake", "--cores", "2", "--config", "replay=tiny"]
     fresh.command = lambda *options: [*replay, *options]
     return fresh

@@ -2,28 +2,23 @@
 
 import pytest
 
+from examples import configurations
 from examples.configurations import changed, shipped
 from scaling.config import config, stored
 from scaling.config.keys import PARTS
 from scaling.core.errors import UserError
 from scaling.core.grid import of
 
+CIRCLE = {"plain": {"base": "b"}, "b": {"base": "plain"}}
+
 
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [
         ("gird", {}, "the configuration has the unknown key gird, perhaps grid (allowed: study, "),
-        (
-            "recipes.mine",
-            {"loader_workers": 2},
-            "recipes.mine needs an engine (eager, resident), ",
-        ),
+        ("recipes.mine", {"loader_workers": 2}, "recipes.mine needs an engine (eager, resident), "),
         ("recipes.mine", {"engine": "fast"}, "recipes.mine.engine is 'fast' (allowed: eager"),
-        (
-            "recipes",
-            {"plain": {"base": "b"}, "b": {"base": "plain"}},
-            "recipes.b.base names recipe 'pl",
-        ),
+        ("recipes", CIRCLE, "recipes.b.base names recipe 'pl"),
         ("grid.recipes", ["mine"], "grid.recipes names recipe 'mine' (allowed: plain, tuned)"),
         ("recipes.plain.gpus", [8], "recipes.plain.gpus has none of grid.gpus (allowed: 1, 2)"),
         ("recipes.plain.batch_sizes", [7], "batch_sizes has none of grid.batch_sizes (allowed: "),
@@ -58,6 +53,8 @@ from scaling.core.grid import of
         ("recipes.mine", {"comand": "x"}, "a base or a command (perhaps comand is command)"),
         ("grid.strategies", ["ddp", "own"], "is 'own': it should be one of ddp, dp, fsdp, zero1"),
         ("quantization.variants", [{"name": "a", "seeds": [77]}], "has no entry for quantization"),
+        ("plugins", ["no/absent.py"], "no/absent.py does not exist from"),
+        ("plugins", [configurations.__file__], "configurations.py, which has no ENTRY"),
     ],
 )
 def test_mistake_is_named_with_key_and_allowed_values(path, value, sentence):
@@ -152,6 +149,7 @@ SHARDED, MUON = ("grid.strategies", ["fsdp"]), ("recipes.tuned.muon", 0.1)
 ZERO1 = ("grid.strategies", ["ddp", "zero1"])
 DP, EAGER = ("recipes.plain.strategies", ["dp"]), ("convergence.recipes", ["plain"])
 ONE = [("recipes.mine", {"command": "train {batch_size}"}), ("grid.recipes", ["mine"])]
+UNEVEN = [("machine.gpus_per_node", 4), ("grid.gpus", [6])]
 FLOAT32 = ("quantization.variants", [{"name": "float32"}])
 UNFIT = [
     ([TUNED, FUSED, LAST], "fused_norms is true, which needs a GPU: this is a CPU", GPU),
@@ -159,11 +157,7 @@ UNFIT = [
     ([TUNED, GAMMA, VIT, TIMING], "zero_gamma is true for vit_b_16", (GAMMA[0], False)),
     ([VIT], "parts has accuracy, of resnet18-cifar alone", TIMING),
     ([("dataset.image_size", 64)], "parts has int8, of images of 32 × 32 pixels", TIMING),
-    (
-        [("machine.gpus_per_node", 4), ("grid.gpus", [6])],
-        r"grid.gpus has \[6\]",
-        ("grid.gpus", [8]),
-    ),
+    (UNEVEN, r"grid.gpus has \[6\]", ("grid.gpus", [8])),
     ([MINE, *TIMED], r"time_to_accuracy\.recipe is mine, a command", (TIMED[0][0], "plain")),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.strategies", ["ddp"])),
     ([ZERO1, BF16], "which strategy zero1 cannot have", ("recipes.plain.gpus", [1])),
@@ -208,13 +202,6 @@ def test_technique_has_its_recipes_update_and_own_options():
     document["convergence"]["recipes"] = [{"recipe": "muon", "warmup_epochs": 1}]
     with pytest.raises(UserError, match=r"recipes has muon: warmup_epochs starts at the base rate"):
         config.check(document)
-
-
-def test_absent_or_empty_plugin_is_named(tmp_path):
-    (tmp_path / "empty.py").write_text("entry = 1\n")
-    for name, said in (("absent.py", "absent.py does not exist from"), ("empty.py", "no ENTRY")):
-        with pytest.raises(UserError, match=said):
-            config.check(changed(("plugins", [str(tmp_path / name)])))
 
 
 ALONE = {

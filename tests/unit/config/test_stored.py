@@ -78,9 +78,8 @@ def test_stored_study_without_a_run_is_refused_unless_partial(folder):
     assert files_in(STUDY) == FILES[:-1]
     sweep = folder / "results/interconnect/gpus~2/sweep.json"
     sweep.write_text(sweep.read_text().replace('"gpus": 2', '"gpus": 3'))
-    with pytest.raises(
-        UserError, match=r"sweep\.json: checksum mismatch: restore it, or delete it"
-    ):
+    told = r"sweep\.json: checksum mismatch: restore it, or delete it"
+    with pytest.raises(UserError, match=told):
         pack()
 
 

@@ -1,4 +1,4 @@
-"""A script reads its arguments as JSON or as options."""
+"""A script reads its arguments as JSON or as options, and prints its error in one line."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scaling.core.command_line import script
-from scaling.core.errors import UserError
+from scaling.core.errors import UserError, refused
 from scaling.core.section import Section
 
 CALLS: list[tuple[Any, ...]] = []
@@ -42,3 +42,11 @@ def test_wrong_argument_is_one_sentence():
     for words in (["--force"], ["--forse", "True"], ["x"]):
         with pytest.raises(UserError, match=f"{words[0]}.*: --help lists the options"):
             main(words)
+
+
+@pytest.mark.parametrize("steers", ["\x1b]0;title\x07", "\r\x9b2J", "\u202e\u200b\u2028", "\udcff"])
+def test_control_characters_are_escaped_and_spaces_kept(capsys, steers):
+    kept = "ü – 2 × 3\n\tb\u00a0=\u202f3\u3000"
+    with pytest.raises(SystemExit), refused():
+        raise UserError(f"{kept}{steers}")
+    assert capsys.readouterr().err == f"error: {kept}{ascii(steers)[1:-1]}\n"

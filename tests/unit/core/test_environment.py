@@ -1,4 +1,4 @@
-"""Names and UUIDs of a run's GPUs; GPUs that cannot measure are refused."""
+"""Names, UUIDs and counters of a run's GPUs; GPUs that cannot measure are refused."""
 
 import re
 from types import SimpleNamespace
@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from scaling.core import environment
+from scaling.core import environment, gpu_counters
 from scaling.core.errors import UserError
+from scaling.core.gpu_counters import GpuCounters, power_capped_seconds, reading
 
 MACHINE = [("A40", "GPU-aaaa"), ("A40", "GPU-bbbb"), ("V100", "GPU-cccc")]
 
@@ -108,3 +109,25 @@ def test_environment_lists_variables_that_change_figures(monkeypatch):
     found = environment.describe("cpu")["variables"]
     assert found.items() >= {("NCCL_NVLS_ENABLE", "0")}
     assert not found.keys() & {"NCCL_TOPO_FILE", "CUDA_VISIBLE_DEVICES", "MY_NCCL_X"}
+
+
+EARLY = {"energy": 4000.0, "power_cap": 7.0, "heat": 7.0, "sm_mhz": 1200.0}
+
+
+def test_reading_is_the_growth_since_the_last():
+    new = reading(EARLY, EARLY | {"energy": 4090.0, "power_cap": 7.5, "sm_mhz": 1980.0})
+    assert new == {
+        "energy_joules": 90.0,
+        "held_back_seconds": {"power_cap": 0.5, "heat": 0.0},
+        **{"sm_mhz": 1980, "celsius": None},
+    }
+    # The GPU that was held back longest counts, where all are counted.
+    other, old = reading(EARLY, EARLY | {"power_cap": 8.5}), reading({}, {"celsius": 50.0})
+    assert power_capped_seconds([new, other]) == 1.5
+    assert power_capped_seconds([new, old]) is power_capped_seconds([]) is None
+
+
+@pytest.mark.parametrize("gpus", [[], ["GPU-known", "MIG-unknown"]])
+def test_gpus_unknown_to_the_driver_are_not_read(monkeypatch, gpus):
+    monkeypatch.setattr(gpu_counters, "gpu_handle", lambda gpu: None if "MIG" in gpu else gpu)
+    assert GpuCounters(gpus).read() == []

@@ -59,10 +59,8 @@ def test_strong_scaling_has_a_pair_of_cells(gpus, sizes, added):
 
 
 def test_strong_scaling_leaves_out_commands_of_one_batch():
-    recipes = {
-        "fixed": {"command": "train {gpus}"},
-        "free": {"command": "train {gpus} {batch_size}"},
-    }
+    commands = {"fixed": "train {gpus}", "free": "train {gpus} {batch_size}"}
+    recipes = {name: {"command": command} for name, command in commands.items()}
     made = grid.of(config(recipes, [1, 2], [128], strong_scaling=True))
     cells = [(cell.recipe, cell.gpus, cell.batch_size) for cell in made]
     whole = [(name, gpus, 128) for name in ("fixed", "free") for gpus in (1, 2)]

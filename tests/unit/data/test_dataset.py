@@ -8,27 +8,19 @@ from scaling.core.errors import UserError
 from scaling.core.records.kind import DATASET
 from scaling.data import dataset, generated
 from scaling.data.dataset import ImageDataset, Request
+from training_runs import dark_and_light
 
 
 def small_dataset(**changes):
-    """Return three training and two test images of two classes. The first image is white."""
-    train_images = np.zeros((3, 32, 32, 3), dtype=np.uint8)
-    train_images[0] = 255
-    arrays = {
-        "train_images": train_images,
-        "train_labels": np.array([0, 1, 1], dtype=np.int64),
-        "test_images": np.full((2, 32, 32, 3), 7, dtype=np.uint8),
-        "test_labels": np.array([1, 0], dtype=np.int64),
-        "classes": ["cat", "dog"],
-    }
-    return ImageDataset(**{**arrays, **changes})
+    """Return images of two classes, with changed fields."""
+    return ImageDataset(**vars(dark_and_light()) | changes)
 
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"train_labels": np.array([0, 0, 0])}, "class 'dog' has no train image"),
-        ({"test_labels": np.array([1, 1])}, "class 'cat' has no test image"),
+        ({"train_labels": np.array([0, 0, 0])}, "class 'light' has no train image"),
+        ({"test_labels": np.array([1, 1])}, "class 'dark' has no test image"),
         ({"test_labels": np.array([1, 2])}, "test label 2 is outside the 2 classes"),
         ({"train_labels": np.array([0, 1, -1])}, "train label -1 is outside the 2 classes"),
         ({"classes": ["cat", "cat"]}, "class names must be distinct, not cat, cat"),
@@ -45,7 +37,7 @@ def test_saved_dataset_is_loaded_and_damaged_file_refused(tmp_path):
     saved = small_dataset()
     dataset.save(saved, path)
     loaded = vars(dataset.load(path))
-    assert loaded.pop("classes") == ["cat", "dog"]
+    assert loaded.pop("classes") == ["dark", "light"]
     for name, array in loaded.items():
         assert array.dtype == getattr(saved, name).dtype
         assert np.array_equal(array, getattr(saved, name))

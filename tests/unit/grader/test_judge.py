@@ -22,7 +22,6 @@ SPEEDUP, COMPUTE = "printed_speedup", "printed_compute_seconds"
 COMMUNICATION, BANDWIDTH = "printed_communication_seconds", "printed_bandwidth_gb_per_s"
 WITHOUT = "epoch_seconds_without_loading"
 WITHOUT_512 = "\n".join(line for line in CLEAN.splitlines() if ",1,512," not in line)
-NO_512 = [(2, 512), (4, 512)]
 REST = {COMPUTE: "12.000", COMMUNICATION: "-2.216"}
 SHORT = {WITHOUT: "3.600", COMMUNICATION: "-0.600", BANDWIDTH: ""}
 SLIPS = [
@@ -57,7 +56,7 @@ MODEL = "resnet18-cifar,11173962"
 BIG = "clean,ddp,resnet18-cifar,11173962,1,{},ok,16.000,15.800,1,,,,5,15.9,16.1\n"
 SHARES = WITH.format("efficiency (%)", 1, 1, 1, "0.74", "0.94", "0.98")
 REMARKS = [
-    (WITHOUT_512, {}, {"unchecked": [*NO_512] * 2}),
+    (WITHOUT_512, {}, {"unchecked": [(2, 512), (4, 512)] * 2}),
     (CLEAN.replace(MODEL, "net,"), {}, {"bytes_unknown": CELLS}),
     (CLEAN + BIG.format(12_500), {}, {"missing_cell": [(2, 12_500), (4, 12_500)]}),
     # 2 · 30,000 is more than 50,000 images.

@@ -28,14 +28,14 @@ def test_infeasible_run_is_recorded_without_a_process(images, tmp_path, monkeypa
     assert record["run_seconds"] is record["startup"] is None
 
 
+ONE_STEP = {"batch-size": 40, "warmup-epochs": 0, "measured-epochs": 1}
+
+
 @pytest.mark.parametrize(
     ("changed", "epochs", "message"),
     [
         ({}, 5, "the loss was not finite in epoch "),
-        (
-            {"batch-size": 40, "warmup-epochs": 0, "measured-epochs": 1},
-            *(1, "the loss on the test set was not finite after the last epoch"),
-        ),
+        (ONE_STEP, 1, "the loss on the test set was not finite after the last epoch"),
     ],
 )
 def test_diverged_run_keeps_its_times(images, tmp_path, changed, epochs, message):
@@ -55,27 +55,18 @@ def test_no_memory_on_one_rank_ends_all_ranks_as_a_result(images, tmp_path, monk
 
 
 STUCK = {"collective-timeout-seconds": 3}
+WAITED = r"\(rank 0: .*[Tt]imed out.*; likely stuck: rank 1\)"
+INSIDE = r"rank 0: timed out: waited \d s after step \d of epoch 2.*; likely stuck: rank 1\)"
 
 
 @pytest.mark.parametrize(
     ("fault", "options", "why", "said"),
     [
-        *(
-            (f"killed:{rank}:1", asked, KILLED[rank], "")
-            for rank in KILLED
-            for asked in ({}, tuned())
-        ),
-        (
-            *("stuck:1:1", STUCK),
-            r"\(rank 0: .*[Tt]imed out.*; likely stuck: rank 1\)",
-            "Rank 1, when a signal ended it:",
-        ),
-        (
-            # The backend sees no wait; both ranks write their stacks at once.
-            *("stuck:1:1", tuned() | STUCK),
-            r"rank 0: timed out: waited \d s after step \d of epoch 2.*; likely stuck: rank 1\)",
-            "Rank 1 made no progress; stacks of all threads:",
-        ),
+        *((f"killed:{rank}:1", {}, said, "") for rank, said in KILLED.items()),
+        *((f"killed:{rank}:1", tuned(), said, "") for rank, said in KILLED.items()),
+        ("stuck:1:1", STUCK, WAITED, "Rank 1, when a signal ended it:"),
+        # The backend sees no wait; both ranks write their stacks at once.
+        ("stuck:1:1", tuned() | STUCK, INSIDE, "Rank 1 made no progress; stacks of all threads:"),
     ],
 )
 def test_failed_or_hanging_rank_ends_the_run_and_is_named(

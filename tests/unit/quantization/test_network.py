@@ -21,17 +21,10 @@ from scaling.quantization.network import (
 )
 
 
-@pytest.fixture
-def images():
-    """Return 40 images of random pixels."""
-    return torch.randn(40, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-
-
-@pytest.fixture
-def network():
-    """Return an untrained tutorial CNN."""
+def network_and_images():
+    """Return an untrained tutorial CNN, and 40 images of random pixels."""
     torch.manual_seed(0)
-    return tutorial_cnn().eval()
+    return tutorial_cnn().eval(), torch.randn(40, 3, 32, 32)
 
 
 def integers(network, images, **options):
@@ -111,7 +104,8 @@ def test_sums_that_float32_does_not_hold_are_exact():
     assert float(torch.tensor(true[1], dtype=torch.float32)) != true[1]
 
 
-def test_layer_without_a_scale_is_refused_and_row_of_zeros_kept(network, images):
+def test_layer_without_a_scale_is_refused_and_row_of_zeros_kept():
+    network, images = network_and_images()
     network.fc2.weight.data[3] = 0
     made = layers(integers(network, images, weight_scales="channel"))["fc2"]
     assert not made.products.weight[3].any()
@@ -123,7 +117,8 @@ def test_layer_without_a_scale_is_refused_and_row_of_zeros_kept(network, images)
             integers(network, images, **options)
 
 
-def test_ranges_are_those_after_relu_over_all_batches(network, images):
+def test_ranges_are_those_after_relu_over_all_batches():
+    network, images = network_and_images()
     found = calibrate(network, images.split(15))
     first = network.relu1(network.conv1(images))
     assert found["conv1"] == (0, first.max().item())

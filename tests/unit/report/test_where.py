@@ -30,9 +30,7 @@ def test_kernels_of_a_step_are_its_milliseconds_with_their_limit():
     (table,) = tables([view for view in PARTS["where"] if view.name == "kernels"], FLAGSHIP, None)
     of_tuned = FLAGSHIP.step_classes.query("recipe == 'tuned' and gpus == 1 and batch_size == 128")
     rows = of_tuned.set_index("kernel_class")
-    (printed,) = [
-        row for row in table.rows if [str(own) for own in row[:3]] == ["tuned", "1", "128"]
-    ]
+    (printed,) = [row for row in table.rows if [*map(str, row[:3])] == ["tuned", "1", "128"]]
     shown = printed[table.columns.index("products")]
     milliseconds, reached = 1e3 * rows.loc["products", "seconds"], rows.loc["products", "reached"]
     assert float(shown.text) == pytest.approx(milliseconds, rel=0.005)

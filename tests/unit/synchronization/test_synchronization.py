@@ -11,8 +11,6 @@ from scaling.models.resnet import ResNet18
 from scaling.registry.strategy import STRATEGIES
 from scaling.synchronization.worker import drift, orders_of
 
-NAN = float("nan")
-
 
 @pytest.fixture(scope="module")
 def document(images, tmp_path_factory):
@@ -90,7 +88,7 @@ def test_overlap_is_the_largest_over_pairs_of_ranks():
         # Variances 3 and 5, range 2 over mean 4; the other channel has equal ones.
         ([[3, 9], [5, 9]], [0.5, 0.25]),
         # A training that diverged has none; a channel that never varies is left out.
-        ([[1, NAN]] * 2, [None, None]),
+        ([[1, np.nan]] * 2, [None, None]),
         ([[1, 0], [3, 0]], [1.0, 1.0]),
         ([[0.0]] * 2, [0.0, 0.0]),
     ],

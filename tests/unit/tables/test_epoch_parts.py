@@ -92,13 +92,10 @@ def test_exposed_messages_are_apart_from_waits_for_ranks(traced):
     timing = timing_table(timing_row(2, 128, 10.0, loader_seconds=1.5))
     step = {"step_seconds": 0.04, "step_busy_seconds": 0.035, "step_compute_seconds": 0.03}
     cell, run = ONE | {"batch_size": 128}, Cell("plain", "ddp", 2, 128, 0)
-    exposed = [
-        {"estimate": "profiler", "iterations": 10, "exposed_seconds": s} for s in (0.05, 0.02)
-    ]
+    read = {"estimate": "profiler", "iterations": 10, "communication_seconds": 1}
+    readings = [read | {"exposed_seconds": seconds} for seconds in (0.05, 0.02)]
     made = record(run, [epoch(2, 10.0)])
-    made["communication"]["readings"] = [
-        one | {"communication_seconds": 1} for one in exposed
-    ] * traced
+    made["communication"]["readings"] = readings * traced
     tables = derived([(run, made)], timing=timing, costs=[cell | step])
     (row,) = tables.utilization.itertuples()
     assert measurements.costs([(run, made)])["message_waits"].item() is traced
@@ -114,11 +111,9 @@ def test_exposed_messages_are_apart_from_waits_for_ranks(traced):
 
 @pytest.mark.parametrize(("engine", "share"), [("eager", 0.2), ("resident", 0.01)])
 def test_data_wait_without_loader_processes_is_the_hosts(engine, share):
-    timing = timing_table(
-        timing_row(1, 128, 10.0, training_seconds=8.0, loader_seconds=0.1, runs=1)
-    )
+    timed = timing_row(1, 128, 10.0, training_seconds=8.0, loader_seconds=0.1, runs=1)
     costs = [ONE | {"gpus": 1, "batch_size": 128, "engine": engine}]
-    found = derived(timing=timing, costs=costs).utilization["loading_share"].item()
+    found = derived(timing=[timed], costs=costs).utilization["loading_share"].item()
     assert found == pytest.approx(share)
 
 
@@ -135,9 +130,8 @@ def test_data_wait_on_one_machine_is_of_its_run():
 @pytest.mark.parametrize("name", ["h200x2", "h200x2-models", "h200x4", "cpu"])
 def test_parts_add_up_to_the_epoch(name):
     tables = stored.study(name)
-    used = utilization(tables).merge(
-        tables.communication[[*CELL_KEYS, *SECONDS]], "left", CELL_KEYS
-    )
+    seconds = tables.communication[[*CELL_KEYS, *SECONDS]]
+    used = utilization(tables).merge(seconds, "left", CELL_KEYS)
     timed = used[used["unknown_share"].notna()]
     assert timed[list(PARTS)].sum(axis=1).tolist() == pytest.approx([1] * len(timed))
     assert timed[list(PARTS)].min().min() >= 0

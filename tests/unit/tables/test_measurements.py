@@ -94,10 +94,8 @@ def test_power_capped_share_is_of_the_most_limited_gpu():
     """Epochs take 10 s. The share is at most 1, although the driver counts in steps."""
 
     def capped(seed, *seconds):
-        ranks = enumerate(seconds)
-        return run(
-            seed, epochs=[epoch(2, 10.0, rank=n, power_capped_seconds=each) for n, each in ranks]
-        )
+        capped_seconds = [{"rank": n, "power_capped_seconds": s} for n, s in enumerate(seconds)]
+        return run(seed, epochs=[epoch(2, 10.0, **of_rank) for of_rank in capped_seconds])
 
     share = cost(capped(0, 0, 2), capped(1, 1, 4)).power_capped_share
     assert share == pytest.approx((2 + 4) / 20)
@@ -107,9 +105,8 @@ def test_power_capped_share_is_of_the_most_limited_gpu():
 
 def test_step_is_of_the_gpu_that_waits_least():
     """A GPU is busy while its messages wait: here for 18 of 14 ms, as the profiler slows a rank."""
-    one, two = (
-        {"rank": n, "iterations": 10, "busy_seconds": own} for n, own in enumerate((1.8, 0.4))
-    )
+    one = {"rank": 0, "iterations": 10, "busy_seconds": 1.8}
+    two = one | {"rank": 1, "busy_seconds": 0.4}
     assert cost(run(device_time=[one, two])).step_busy_seconds == pytest.approx(0.04)
     assert math.isnan(cost(run(device_time=[one, {"rank": 1}])).step_busy_seconds)
 

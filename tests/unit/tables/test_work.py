@@ -52,12 +52,10 @@ def test_samples_of_an_epoch_are_those_of_all_ranks(rows, requested, samples, me
 
 
 def test_steps_that_contradict_printed_samples_are_named():
-    recipes = {"mine": {"unit": "samples", "samples": None}}
+    recipes, words = {"mine": {"unit": "samples", "samples": None}}, "of 64 samples are more than "
     for iterations, seconds, warned in ((33, [1], 0), (16, [1], 0), (64, [], 0), (64, [1], 1)):
         found = settled([(2, 0.3, 2048)], recipes, iterations, step_seconds=seconds)[1]
-        assert (
-            sum("of 64 samples are more than the 2,048 printed" in one for one in found) == warned
-        )
+        assert sum(f"{words}the 2,048 printed" in one for one in found) == warned
     of_rank = {"mine": {"unit": "samples", "samples": "rank"}}
     assert not settled([(2, 0.3, 2048)], of_rank, 64, step_seconds=[1])[1]
     assert not settled([(2, 0.3, 2048)], RECIPES, 64, step_seconds=[1])[1]
