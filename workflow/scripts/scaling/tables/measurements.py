@@ -60,8 +60,8 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
     The `seconds` of all classes add up to the step: time with kernels of two classes counts for
     one. `rate` is work / all seconds in which the class runs. Work is FLOPs of matrix products, or
-    bytes of memory traffic of another class, if known. The peak rate is that of matrix products, or of copies
-    on a GPU. `reached` is `rate` / peak rate, and `least_seconds` is work / peak rate.
+    bytes of memory traffic of another class, if known. The peak rate is that of matrix products, or
+    of copies on a GPU. `reached` is `rate` / peak rate, and `least_seconds` is work / peak rate.
     """
     keys, names = [*CELL_KEYS, "kernel_class"], ["seconds", "running_seconds", "images", "bytes"]
     types: dict[str, Any] = dict.fromkeys(names, float)
@@ -98,8 +98,7 @@ def _least_busy(record: RunRecord) -> list[dict[str, Any]]:
 def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
     samples = sum(rank["samples"] or 0 for rank in record["in_memory"])
     images = {"images": samples / record["cell"]["gpus"]}
-    # A trace has no sizes of lists of more than 30 tensors. An update reads weights and gradients
-    # and writes weights.
+    # A trace lacks sizes in lists of over 30 tensors. An update moves weights twice, gradients once.
     least = 12 * (record["model"]["parameters"] or 0)
     for device in [one for one in _least_busy(record) if "classes" in one]:
         idle = {"idle": {"seconds": max(0, device["seconds"] - device["busy_seconds"])}}
