@@ -98,7 +98,7 @@ def _least_busy(record: RunRecord) -> list[dict[str, Any]]:
 def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
     samples = sum(rank["samples"] or 0 for rank in record["in_memory"])
     images = {"images": samples / record["cell"]["gpus"]}
-    # A trace lacks sizes in lists of over 30 tensors. An update moves weights twice, gradients once.
+    # Traces have no sizes of lists of over 30 tensors. Updates move weights twice, gradients once.
     least = 12 * (record["model"]["parameters"] or 0)
     for device in [one for one in _least_busy(record) if "classes" in one]:
         idle = {"idle": {"seconds": max(0, device["seconds"] - device["busy_seconds"])}}

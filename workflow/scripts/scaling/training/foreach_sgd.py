@@ -1,4 +1,4 @@
-"""Optimizers that update all parameters together, in few kernels.
+"""Optimizers that update all parameters together, by operations on lists of tensors.
 
 With one kernel per parameter and operation, kernel launches would limit a small model's speed.
 """
@@ -30,7 +30,7 @@ BUCKET_MB = 1.0
 
 
 class ForeachSGD(Wrapped):
-    """A model that SGD, LARS or Muon updates in few kernels, which a CUDA graph can capture.
+    """A model that SGD, LARS or Muon updates by operations that a CUDA graph can capture.
 
     The parameters of `model` become float32. If `working_dtype` is None, `self.model` is `model`.
     Otherwise `self.model` is a copy of `model` in this dtype. The copy shares the normalization
