@@ -66,11 +66,13 @@ def test_step_of_known_work_has_classes_bytes_and_floor():
     classes = {kind: times | {"bytes": size} for kind, size in moved.items()}
     of_device = {"iterations": 2, "seconds": 3e-3, "busy_seconds": 2e-3, "classes": classes}
     record = {"cell": {"gpus": 1}, "in_memory": [{"samples": 2 * IMAGES}]}
-    runs = [(Cell("tuned", "ddp", 1, IMAGES, 0), record | {"device_time": [of_device]})]
+    record |= {"device_time": [of_device], "model": {"parameters": WEIGHTS}}
+    runs = [(Cell("tuned", "ddp", 1, IMAGES, 0), record)]
     cell = dict(zip(CELL_KEYS, ("tuned", "", 1, IMAGES), strict=True))
     peaks = {"peak_flops_per_second": 1e10, "peak_bytes_per_second": 1e9}
     used = pd.DataFrame([cell | {"flops_per_image": flops} | peaks])
-    limits = step_classes(StudyTables("", {"utilization": used, "costs": used}), runs)
+    tables = StudyTables("", {"utilization": used, "costs": used})
+    limits = step_classes(tables, runs)
     assert limits["seconds"].sum() == pytest.approx(1.5e-3)
     least = IMAGES * flops / 1e10 + moved["optimizer"] / 2 / 1e9
     assert limits["least_seconds"].sum() == pytest.approx(least)
@@ -78,6 +80,10 @@ def test_step_of_known_work_has_classes_bytes_and_floor():
     rates = limits.set_index("kernel_class")["rate"]
     assert rates["products"] == pytest.approx(2 * IMAGES * flops / 1e-3)
     assert rates["optimizer"] == pytest.approx(moved["optimizer"] / 2e-3)
+    # A trace that lacks the sizes of lists has too few bytes for an update of all weights.
+    record["model"]["parameters"] = 2 * WEIGHTS
+    rates = step_classes(tables, runs).set_index("kernel_class")["rate"]
+    assert pd.isna(rates["optimizer"]) and rates["products"] > 0
 
 
 def spans(*pairs, size=0):
