@@ -48,7 +48,7 @@ def test_recommended_training_has_the_shortest_whole_run():
     cold = found.assign(run_seconds=math.nan, run_cold_seconds=40.0)
     compiled = having(trained_to_accuracy=cold)
     (*_, card) = overview.cards(compiled, of_page.of_study(compiled))
-    assert card.text.striptags().endswith(" s of training, 40.0 s where it compiled code.")
+    assert card.text.striptags().endswith(" s of training, 40.0 s when compiling.")
     one, two = found.sort_values("gpus").itertuples()
     assert one.run_seconds < two.run_seconds and two.training_seconds < one.training_seconds
     # The first training that two GPUs finish earlier, as a whole run.
@@ -149,7 +149,7 @@ def test_card_names_what_each_change_of_a_recipe_brings():
     """Two machines ran the recipes between, one of them `tuned` as well."""
     card = overview.cards(FLAGSHIP, of_page.of_study(FLAGSHIP))[0]
     assert (
-        "Each recipe over the one before (1 to 2 machines): images_on_gpu 1.67–1.71×" in card.text
+        "Each over the recipe before (1 to 2 machines): images_on_gpu 1.67–1.71×" in card.text
     )
     ladder = FLAGSHIP.provenance.query("gpus == 1 and batch_size == 128")
     runs = {(row.recipe, row.repeat): row.epoch_seconds for row in ladder.itertuples()}

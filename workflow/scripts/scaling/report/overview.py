@@ -138,7 +138,7 @@ def _changed(study: StudyTables) -> Markup:
     steps = ", ".join(f"{recipe} {span(own, fmt.times)}" for recipe, own in ends.iterrows())
     least, most = rows["common_machines"].agg(["min", "max"])
     of = f"{least:g} to " * (least < most) + fmt.plural(most, "machine")
-    return fill(" Each recipe over the one before ({}): {}.", of, steps)
+    return fill(" Each over the recipe before ({}): {}.", of, steps)
 
 
 def _throughput(best: Any) -> Iterator[Card]:
@@ -161,12 +161,12 @@ def _more_gpus(cells: pd.DataFrame, recipe: str) -> Iterator[Card]:
         text = fill("Batch {} per GPU, {}.", row.batch_size, row.scope)
         if pd.notna(row.delay_seconds):
             share = fmt.percent(max(0, row.exchange_share))
-            text += fill(" Communication takes {} of the training time.", share)
+            text += fill(" Communication takes {} of training time.", share)
         same = cells[(cells["recipe"] == row.recipe) & cells["strategy"].isin(["", row.strategy])]
         split = same.query("gpus == @row.gpus and gpus * batch_size == @row.batch_size")
         for each in rows_of(split.dropna(subset="fixed_global_batch_speedup")):
             strong = printed(each, "fixed_global_batch_speedup")
-            words = " With the same global batch ({} × {}): {}."
+            words = " Same global batch ({} × {}): {}."
             text += fill(words, int(each.gpus), int(each.batch_size), strong)
         pair = same[same["batch_size"] == row.batch_size].sort_values("gpus")
         one = next(rows_of(pair[pair["gpus"] == 1].dropna(subset="test_accuracy")), None)
@@ -199,7 +199,7 @@ def _how_sure(study: StudyTables, cells: pd.DataFrame) -> Card:
     found = [*rows_of(Noise(study.provenance, "epoch_seconds").spreads())]
     ends = list(dict.fromkeys([*found[:1], *found[-1:]]))
     heads = [fill("± {} <small>{}</small>", fmt.percent(one.deviation), one.name) for one in ends]
-    words = "Standard deviation of a run. With {} of each, differences above {} can be shown."
+    words = "Standard deviation of a run. {} can show differences above {}."
     shown = " and ".join(fmt.percent(own.shows) for own in ends)
     counts = fmt.whole_span(own.runs for own in ends)
     text = fill(words, f"{counts} run{'s' * (counts != '1')}", shown)
@@ -226,7 +226,7 @@ def _to_do(study: StudyTables, cells: pd.DataFrame, shortest: Any) -> list[Card]
         target, trained = printed(best, "target_accuracy", fmt.percent), "training_seconds"
         runs = printed(best, "epochs"), int(best.reached), int(best.seeds), printed(best, trained)
         whole = fill(", {} s the whole run", printed(best, "run_seconds")) * (best.run_seconds > 0)
-        cold = fill(", {} s where it compiled code", fmt.significant(best.run_cold_seconds))
+        cold = fill(", {} s when compiling", fmt.significant(best.run_cold_seconds))
         cold *= bool(best.run_cold_seconds > 0)
         return [Card("do", "What to do", head, fill(words, target, *runs, whole, cold))]
     chosen: Any = best or shortest
