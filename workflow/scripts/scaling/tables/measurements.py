@@ -117,9 +117,8 @@ def costs(runs: list[Run]) -> pd.DataFrame:
     runs that compiled code. `break_even_…` compare with one GPU at the same global batch.
     `switches` are the options that all runs enable. `message_bytes` are the sizes of a step's
     gradient messages, if equal in all runs. `message_waits` is True if traced messages include
-    waits for ranks. `rank_step_seconds` is the median over ranks of step times that a user's
-    command prints (scaling_client.py). Columns `step_…` are medians over runs, of traced steps of
-    each run's least busy GPU.
+    waits for ranks. `rank_step_seconds` is the median over ranks of step times that a command
+    prints. Columns `step_…` are medians, over runs, of traced steps of the least busy GPU.
     """
     cells = [(cell, records, _started(records)) for cell, records, _ in by_cell(runs)]
     one = {(cell["recipe"], cell["batch_size"]): own for cell, _, own in cells if cell["gpus"] == 1}
