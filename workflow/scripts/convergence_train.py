@@ -34,7 +34,7 @@ def main(
     device: Device = "auto",
     cpu_threads: int = 1,
 ) -> None:
-    """Train the technique named `remedy` with options `technique`; write its record to `output`."""
+    """Train technique `remedy` with options `technique` and the shared `study`; write `output`."""
     kind = environment.resolve_device(device)
     for problem in need_newer_gpu(kind, {"*": study.model_dump()}):
         raise UserError(problem)

@@ -166,7 +166,7 @@ def paths(names: list[str]) -> tuple[list[Path], list[Path]]:
 
 
 def _inside(path: Path, given: bool = True) -> dict[Path, bool]:
-    """Map each path in a folder (or the file `path`) to True if it is audited, False if unread."""
+    """Map each path in a folder (or the file `path`) to whether it is audited."""
     if not path.is_dir():
         return {path: True}
     shown = [one for one in sorted(path.iterdir()) if not one.name.startswith(HIDDEN)]
@@ -223,7 +223,7 @@ def listed(one: Submission, link: str) -> list[tuple[Any, ...]]:
 
 
 def table(name: str, title: str, heads: list[str], rows: list[tuple[str, ...]]) -> Table:
-    """Return a table of texts for a page. The first two cells of a row are headings."""
+    """Return a table with HTML id `name` and columns `heads`. The first two identify the row."""
     return Table(name, title, heads, [[Figure(text or EMPTY) for text in row] for row in rows], 2)
 
 

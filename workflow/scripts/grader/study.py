@@ -101,7 +101,7 @@ def read_file(path: Path) -> list[Study]:
 
 
 def _complete(file: Tables) -> None:
-    """Copy what the file states once (such as the model) to all records; set batch size per GPU."""
+    """Copy values stated once (such as the model) to all records; set the batch size per GPU."""
     for one in file.records:
         # Our tables name a configuration `plain/ddp`.
         recipe, _, strategy = str(one.get("recipe") or "").partition("/")
@@ -125,7 +125,7 @@ def _complete(file: Tables) -> None:
 
 
 def _range(text: str) -> tuple[float, float] | None:
-    """Return the lowest and highest number that round to the printed `text`; None if no number."""
+    """Return the lowest and highest number that round to the one in `text`; None without one."""
     if not (shown := figure(text, head("parameters"))):
         return None
     scale = 1e6 if shown.value < 1000 else 1.0  # `11.17` in millions
@@ -136,7 +136,7 @@ def _range(text: str) -> tuple[float, float] | None:
 def _rows(records: list[Record], notes: list[str]) -> pd.DataFrame:
     """Return a table with a row for each configuration and one value for each quantity.
 
-    A value is the median of runs or epochs. Contradictory values are left out; `notes` says so.
+    A value is the median of runs or epochs. It is None, with a note in `notes`, if contradictory.
     """
     cells = defaultdict[Any, list[Record]](list)
     for one in records:

@@ -50,7 +50,7 @@ def plain(text: str) -> str:
 
 @cache
 def unit(text: str) -> float | None:
-    """Return the value of the first unit in a text, in s, GB/s or images/s: 0.001 for `ms`."""
+    """Return the first unit in a text as a factor to s, GB/s or images/s: 0.001 for `ms`."""
     return next((factor for factor, one in WORDS["units"] if re.search(one, text)), None)
 
 
@@ -83,14 +83,14 @@ def count(text: str) -> int | None:
 
 
 def named(kind: str, text: str, within: bool = False) -> str:
-    """Return the one strategy or status (`kind`) in `text` or "". `within` allows other words."""
+    """Return which of `WORDS[kind]` `text` is (or contains, if `within`); "" if none or several."""
     matches, around = (re.search, r"\b(?:{})\b") if within else (re.fullmatch, "{}")
     names = [name for name, one in WORDS[kind].items() if matches(around.format(one), text)]
     return names[0] if len(names) == 1 else ""
 
 
 def figure(text: str, of: Head) -> Figure | None:
-    """Return the number in `text` (s, GB/s, images/s) or None. Header `of` may have its unit."""
+    """Return the number in `text` (s, GB/s, images/s) or None. Its unit may be in header `of`."""
     if clock := PATTERNS["clock"].fullmatch(text):
         hours, minutes, seconds = clock.groups()
         value = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)

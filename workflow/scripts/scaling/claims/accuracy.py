@@ -26,7 +26,7 @@ OTHER_UPDATES = "muon |lars "
 
 
 def answer(tables: StudyTables) -> Answer:
-    """Return the answer to Q4: accuracy at large batches, with the best technique if compared."""
+    """Return the answer to Q4: accuracy at large batches, and the best techniques if compared."""
     claims = _of_cells(tables)
     trained = tables.remedies.dropna(subset="planned_updates")
     text = _best_techniques(trained)
@@ -41,7 +41,7 @@ def answer(tables: StudyTables) -> Answer:
 
 
 def _best_techniques(table: pd.DataFrame) -> str:
-    """Return text on the best SGD and each batch's best technique; "" if none was validated."""
+    """Return text on the best SGD and each batch's best technique; "" without validation."""
     if table["validation_accuracy"].isna().all():
         return ""
     first, *_ = batches = sorted(set(table["global_batch"]))
@@ -60,8 +60,8 @@ def _best_techniques(table: pd.DataFrame) -> str:
 def best(table: pd.DataFrame, global_batch: int, sgd: bool = False) -> Any | None:
     """Return the row with the best validation accuracy at a batch, or None if no row qualifies.
 
-    A row qualifies without diverged seeds, and with the reference's number of epochs (without a
-    reference, the smallest number). `sgd` excludes Muon and LARS.
+    A row qualifies if no seed diverged and its number of epochs is the reference's (without a
+    reference, the smallest in `table`). If `sgd` is True, Muon and LARS do not qualify.
     """
     reference = table[table["reference"].eq(True)]
     epochs = (table if reference.empty else reference)["planned_epochs"].min()
@@ -85,7 +85,7 @@ LOWER = Hypothesis(
 
 
 def _of_cells(tables: StudyTables) -> list[Claim]:
-    """Return a claim on the largest global batch of each recipe and strategy."""
+    """Return a claim for each recipe and strategy: its largest global batch lowers accuracy."""
     cells = on_several_gpus(learning.compare_batches(tables))
     diverged = tables.provenance.query("status == 'diverged'").groupby(CELL_KEYS).size()
     made = []
@@ -123,7 +123,7 @@ CLOSES = Hypothesis(
 
 
 def _techniques(tables: StudyTables) -> list[Claim]:
-    """Return a claim for each trained global batch above the reference batch."""
+    """Return the claim of `_closes` for each trained global batch above the reference batch."""
     table = tables.remedies
     references = table.loc[table["reference"].eq(True), "global_batch"]
     if references.empty or table["validation_accuracy"].isna().all():
@@ -137,10 +137,9 @@ def _techniques(tables: StudyTables) -> list[Claim]:
 def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
     """Return the claim that the best technique at `batch` is not worse than that at `reference`.
 
-    The test is for non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005). If the
-    best learning rate is the first or last of its sweep, the accuracy may be too low. At `batch`, a
-    failed test then does not refute the claim. At `reference`, a passed test does not support the
-    claim.
+    The test is for non-inferiority, as in clinical trials (EMEA/CPMP/EWP/2158/99, 2005). If a best
+    learning rate is at an end of its sweep, its accuracy may be too low. At `batch`, a failed test
+    then does not refute the claim. At `reference`, a passed test then does not support the claim.
     """
     about = f"global batch {batch}"
     own, there = (best(tables.remedies, each) for each in (batch, reference))
@@ -160,7 +159,7 @@ def _closes(batch: int, reference: int, tables: StudyTables) -> Claim:
 
 
 def _compared(own: Any, other: Any, tables: StudyTables) -> Difference:
-    """Return the mean test accuracy over seeds of `own` minus that of `other`, with interval."""
+    """Return the difference of mean test accuracies, `own` - `other`, with its interval."""
     runs = tables.convergence.query("chosen == True").dropna(subset="test_accuracy")
     seeds = runs.groupby(["remedy", "global_batch"])["test_accuracy"].agg(list)
     return statistics.difference(*(seeds[row.remedy, row.global_batch] for row in (other, own)))

@@ -56,7 +56,7 @@ class Plain(yaml.SafeLoader):
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the configuration in the file `path`; raise UserError if it is not valid YAML."""
+    """Return the configuration in the file `path`; raise UserError if the file is invalid."""
     try:
         config = parsed(files.read_text(path, CONFIG_BYTES))
     except ValueError as error:
@@ -67,7 +67,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parsed(text: str) -> Any:
-    """Return the document in a YAML `text`; ValueError if YAML or JSON cannot represent it."""
+    """Return the parsed YAML `text`; ValueError if it is invalid or has values unknown to JSON."""
     try:
         document = Plain(text).get_single_data()
         json.dumps(document, default=_no_json)  # Also refuses numbers of thousands of digits.
@@ -104,7 +104,7 @@ def recipes_of(layers: Iterable[Any]) -> Any:
 
 
 def find(studies: Path, name: str) -> Path:
-    """Return the folder of study `name` in `studies`; for `results`, results/. Else UserError."""
+    """Return folder `name` in `studies`, or results/ if `name` is "results"; else UserError."""
     if name == RESULTS.name:
         return RESULTS
     there = sorted(path.parent.name for path in studies.glob(f"*/{CONFIG}"))
@@ -115,7 +115,7 @@ def find(studies: Path, name: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the configuration in `folder`; UserError if it is missing, invalid or elsewhere."""
+    """Return the configuration in `folder`; UserError if missing, invalid or a link elsewhere."""
     if not os.path.lexists(folder / CONFIG):
         raise UserError(
             f"{folder} has no study, as it lacks {CONFIG}: make study or make demo runs one"
@@ -194,7 +194,7 @@ def own_files(folder: Path) -> set[Path]:
 
 
 def check(folder: Path, config: dict[str, Any]) -> None:
-    """Raise UserError if `folder` lacks files that `config` requires or has any not in `config`."""
+    """Raise UserError if `folder` lacks files that `config` requires, or has unknown files."""
     by_kind, there, beside = records(config), own_files(folder), beside_records(config)
     wanted = [Path(CONFIG), Path(MANIFEST), *chain(*by_kind.values())]
     trainings = {*chain(*(by_kind[kind] for kind in TRAININGS))}

@@ -42,7 +42,7 @@ def rates(
 
 
 def loss(run: Result) -> float | None:
-    """Return a run's last validation (if none: training) loss, or None if a loss is not finite."""
+    """Return a run's last validation (else training) loss, or None if any loss is not finite."""
     if run["diverged"] == NOT_FINITE:
         return None
     return float(run["epochs"][-1]["validation_loss" if run["held_out"] else "train_loss"])

@@ -84,7 +84,7 @@ class Jobs:
         return [str(path)] if wanted or path.exists() else []
 
     def machine_checks(self) -> list[str]:
-        """Return the paths of the machine checks of all repeats, which may use several machines."""
+        """Return the paths of the machine checks of all repeats."""
         return [path for repeat in self._begun for path in self.machine_check({"repeat": repeat})]
 
     def options(self, kind: type[Options], *sections: str, **own: Any) -> dict[str, Any]:
@@ -194,7 +194,10 @@ class Jobs:
         return gpus * self._cores_per_gpu // self.nodes(gpus)
 
     def timed(self, gpus: int | None = None, names: Sequence[str] = REQUESTED) -> dict[str, Any]:
-        """Return {resource: function of wildcards}. If `gpus` is None, wildcards determine it."""
+        """Return the `resources` of a rule: for each of `names`, a function of wildcards.
+
+        `requested` gives the values. If `gpus` is None, `self.gpus` reads it from the wildcards.
+        """
 
         def value(name: str, wildcards: Mapping[str, str]) -> Any:
             return self.requested(self.gpus(wildcards) if gpus is None else gpus).get(name)
@@ -202,7 +205,7 @@ class Jobs:
         return {name: partial(value, name) for name in names}
 
     def requested(self, gpus: int) -> dict[str, Any]:
-        """Return the resources of a timed job, by name. On several nodes, srun starts the tasks."""
+        """Return the resources of a job on `gpus` GPUs. On several nodes, srun starts its tasks."""
         nodes = self.nodes(gpus)
         extra = [] if self._shares else ["--exclusive"]
         requested: dict[str, Any] = {"nodes": nodes, "runtime": self.minutes}

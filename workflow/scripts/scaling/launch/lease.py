@@ -49,7 +49,7 @@ def gpus(
     """Yield `count` of the `candidates` (CUDA_VISIBLE_DEVICES entries), locked during the block.
 
     If too few are free, wait without a lock, and print once which processes hold the candidates.
-    UserError after `patience` seconds or for too few candidates. `kind` names them in messages.
+    UserError after `patience` seconds, or for too few candidates. `kind` is a word for messages.
     """
     if count > len(candidates):
         raise UserError(
@@ -81,7 +81,7 @@ def gpus(
 
 
 def waits_for(requested: environment.Device, count: int) -> str:
-    """Return which processes hold the devices that a new job needs; "" if enough are free."""
+    """Return text on the processes that block a job on device `requested` (`count` GPUs), or ""."""
     on_gpu = environment.resolve_device(requested) == "cuda"
     names = environment.visible_gpus() if on_gpu else _cpus()
     held = [f"{name} {holder}" for name in names if (holder := _holder(gpu_uuid(name))) != FREE]
@@ -117,7 +117,7 @@ def _take(uuid: str) -> socket.socket | None:
 
 
 def _holder(uuid: str) -> str:
-    """Return which process, user and command hold a device's lease, or "is free"."""
+    """Return text on the process, user and command that hold a device's lease, or "is free"."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         try:

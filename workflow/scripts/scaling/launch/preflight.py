@@ -88,7 +88,7 @@ def check(config: dict[str, Any], replayed: Path | None) -> None:
 
 
 def check_inputs(config: dict[str, Any], manifest: Path) -> None:
-    """Raise UserError if images or model do not fit `config`. `manifest` may not exist yet."""
+    """Raise UserError if images or model do not fit `config`. The file `manifest` may be absent."""
     described = DATASET.read(manifest) if manifest.exists() else {}
     configuration.check_images(config, described)
     model, side = config["model"], config["dataset"]["image_size"]

@@ -40,8 +40,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return the record of a quantized copy of `network`: accuracy, size in bytes, and layers.
 
-    The training images `chosen` give the ranges of outputs. With the deliberate error `one_image`,
-    one of them does; with `test_data`, `test` does. Only the default scheme has histograms.
+    The ranges of outputs are those on the training images `chosen`. Deliberate error `one_image`
+    uses a single image, `test_data` uses `test`. Only the default scheme has histograms.
     """
     is_integer = scheme.activation_bits is not None
     images = test if "test_data" in scheme.mistakes else chosen
@@ -91,12 +91,14 @@ def _weights(name: str, layer: int8.Layer, scheme: Scheme) -> dict[str, Any]:
 
 
 def _scales(layer: Any, floats: Any, ends: list[float]) -> dict[str, Any]:
-    """Return scales and levels of an integer layer. Scales of channels are the first channel's.
+    """Return scales and levels of an integer layer (of scales per channel, the first channel's).
 
-    `floats` is the float layer, `ends` its lowest and highest output. `input_scale` and
-    `accumulator_scale` S are levels per unit. `output_scale` o multiplies sums, and `top_step` is
-    the level of the largest |output|, S · o · max |`ends`|; both are None for float outputs. The
-    level of `largest_bias` is `bias_steps`; `bias_error_steps` is max |quantized bias - S · bias|.
+    `floats` is the float layer, `ends` its lowest and highest output. The result has, among others:
+    - `input_scale`, `accumulator_scale`: levels per unit of inputs and of sums;
+    - `output_scale`: factor from sums to outputs; None for float outputs;
+    - `top_step`: level of the largest |output|; None for float outputs;
+    - `largest_bias`, `bias_steps`: the bias of largest magnitude, and its level;
+    - `bias_error_steps`: max |quantized bias - `accumulator_scale` · bias|.
     """
     bias, factor = floats.bias.double().view_as(layer.bias), layer.factor
     at = bias.abs().flatten().argmax()

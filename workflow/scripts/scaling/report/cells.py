@@ -86,8 +86,8 @@ def by_status(cells: pd.DataFrame) -> str:
 def pages(study: StudyTables, cells: pd.DataFrame, runs: Path, logs: Path) -> list[dict[str, Any]]:
     """Return the contents of a page for each configuration and each time-to-accuracy training.
 
-    A page has the records of the configuration's first repeat. For each recipe, strategy and number
-    of GPUs, only the page of the traced batch size nearest to 128 has the trace of a step.
+    A page has records of the first repeat only. One page per recipe, strategy and number of GPUs
+    has the trace of a step: the page of the traced batch size nearest to 128.
     """
     numbers = study.provenance[["seed", "repeat"]].drop_duplicates().astype(int).to_numpy()
     made = [_page(row, FACTS, numbers, runs, logs / "train_run") for row in rows_of(cells)]

@@ -85,7 +85,7 @@ def step_classes(tables: StudyTables, runs: list[Run]) -> pd.DataFrame:
 
 
 def _least_busy(record: RunRecord) -> list[dict[str, Any]]:
-    """Return [traced steps of the GPU that is busy least], or [] if a GPU has no trace.
+    """Return a list with the traced steps of the least busy GPU; [] if a GPU has no trace.
 
     A GPU is also busy while its messages wait for other ranks. The least busy GPU waits least.
     """
@@ -112,14 +112,13 @@ def _of_devices(record: RunRecord) -> Iterator[dict[str, Any]]:
 def costs(runs: list[Run]) -> pd.DataFrame:
     """Return FLOPs per image, peak memory, start-up and step times of each configuration.
 
-    `drift` is the largest change of epoch times in a run, a fraction. `power_capped_share` is the
+    `drift` is the largest change of epoch times in a run (a fraction). `power_capped_share` is the
     fraction of measured time at the power limit (maximum over GPUs). `startup_seconds` leaves out
     runs that compiled code. `break_even_…` compare with one GPU at the same global batch.
     `switches` are the options that all runs enable. `message_bytes` are the sizes of a step's
-    gradient messages, if equal in all runs. `message_waits`: some traced messages include waits for
-    ranks, as their record lacks the start skew. `rank_step_seconds` is the median over ranks of
-    step times that a user's command prints (scaling_client.py). Columns `step_…` are of traced
-    steps of each run's least busy GPU: medians over runs.
+    gradient messages, if equal in all runs. `message_waits` is True if traced messages include
+    waits for ranks. `rank_step_seconds` is the median over ranks of step times that a command
+    prints. Columns `step_…` are medians, over runs, of traced steps of the least busy GPU.
     """
     cells = [(cell, records, _started(records)) for cell, records, _ in by_cell(runs)]
     one = {(cell["recipe"], cell["batch_size"]): own for cell, _, own in cells if cell["gpus"] == 1}
@@ -132,7 +131,7 @@ def costs(runs: list[Run]) -> pd.DataFrame:
 
 
 def _started(records: list[RunRecord]) -> pd.DataFrame:
-    """Return the start-up of each run that was timed, with the columns for `break_even`."""
+    """Return start-up and epoch times of each run with a status in `TIMED`, for `break_even`."""
     rows = [
         {"compiled": compiled(record)}
         | {"epoch_seconds": epochs([record], "measured")["seconds"].median()}
@@ -194,7 +193,7 @@ def _power_capped(record: RunRecord) -> tuple[Any, ...]:
 
 
 def _message_bytes(record: RunRecord) -> str | None:
-    """Return the size in bytes of each gradient message of a step, as sent: `1024 512`, or None."""
+    """Return the sizes of a step's gradient messages in bytes, as text (`1024 512`), or None."""
     sizes, share = record["communication"]["bucket_bytes"], record["communication"]["sent_share"]
     # Buckets of float32 gradients; others are recorded as sent.
     whole = sum(sizes) >= (record["model"]["gradient_bytes"] or 0)
@@ -202,16 +201,16 @@ def _message_bytes(record: RunRecord) -> str | None:
 
 
 def _same(values: Iterable[Any]) -> Any | None:
-    """Return the only value in `values` besides None; None if there is none, or several."""
+    """Return the only value in `values` that is not None; None without one or with several."""
     known = set(values) - {None}
     return known.pop() if len(known) == 1 else None
 
 
 def interconnect(sweeps: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return a row per message of each sweep: median seconds over repeats, and bandwidths.
+    """Return a row per collective and message size of each sweep: times and bandwidths.
 
-    algbw = message bytes / seconds, in GB/s. busbw = algbw · 2(N-1)/N for an all-reduce, and algbw
-    for other messages (as in PERFORMANCE.md of nccl-tests).
+    `seconds` is the median over repeats. algbw = message bytes / `seconds`, in GB/s. On N GPUs,
+    busbw = algbw · 2(N-1)/N for all-reduces, and algbw for broadcasts and reduces (nccl-tests).
     """
     rows = [sweep["environment"] | sweep | row for sweep in sweeps for row in sweep["rows"]]
     order = ["gpus", "backend", "kind", "message_bytes"]

@@ -87,7 +87,7 @@ class Progress:
         return True
 
     def _begin(self) -> None:
-        """Store the jobs to run; exit with one sentence if they cannot run on this machine."""
+        """Store the jobs to run; exit with a message if they cannot run on this machine."""
         workflow, dag = self._workflow, self._workflow.dag
         self._jobs = {dag.jobid(job): job for job in dag.needrun_jobs()}
         for number, job in self._jobs.items():
@@ -180,7 +180,7 @@ class Progress:
 
 
 def time_left(since: float, done: int, due: int) -> timedelta:
-    """Return the time for `due` measurements, if `done` have ended since `since` (Unix time)."""
+    """Return the estimated time for `due` measurements; `done` ended since Unix time `since`."""
     return timedelta(seconds=round(due * (time.time() - since) / done))
 
 
@@ -217,7 +217,7 @@ def study_status(config: dict[str, Any], since: float) -> str:
 
 
 def _counted(states: pd.Series, alone: int = 1) -> str:
-    """Return text such as `2 done, 1 waiting`, or only `done` if there are at most `alone` runs."""
+    """Return text such as `2 done, 1 waiting`. For at most `alone` runs, omit the numbers."""
     counts = states.value_counts(sort=False).items()
     return ", ".join(str(state) if len(states) <= alone else f"{n} {state}" for state, n in counts)
 

@@ -17,7 +17,7 @@ from scaling.models.build import blocks
 from scaling.registry.update_rule import UpdateRule
 
 MESSAGE_BYTES = 10 * 2**20
-"""Maximum size in bytes of DataParallel's messages of parameters (`buffer_size` of
+"""Maximum size in bytes of a message of parameters in DataParallel (`buffer_size` of
 torch.nn.parallel.comm). A larger parameter is a message of its own."""
 
 
@@ -38,12 +38,12 @@ class Wrapped:
 
     @property
     def bucket_bytes(self) -> list[int]:
-        """Return the size in bytes of each gradient message in one step; by default []."""
+        """Return the size in bytes of each gradient message in one step; [] by default."""
         return []
 
     @property
     def sent_share(self) -> float:
-        """Return sent bytes / `Strategy.busiest_bytes` of float32 gradients (0.5 if in bf16)."""
+        """Return the ratio of bytes sent to `Strategy.busiest_bytes` for float32 gradients."""
         return 1.0
 
     @contextmanager
@@ -104,10 +104,7 @@ class CopiedModel(Wrapped):
 
 
 def message_bytes(model: nn.Module) -> list[int]:
-    """Return the size in bytes of each broadcast of weights in a step of DataParallel.
-
-    The reductions of gradients have the same sizes.
-    """
+    """Return the size in bytes of each weight broadcast and gradient reduction of DataParallel."""
     groups = torch._utils._take_tensors([*model.parameters()], MESSAGE_BYTES)
     return [sum(parameter.nbytes for parameter in group) for group in groups]
 
@@ -123,7 +120,7 @@ class Replica(Wrapped):
     model: DistributedDataParallel
     separable = True
     item_share = 1.0
-    """Bytes of a gradient element when sent / bytes in memory: 0.5 with bf16 compression."""
+    """Bytes per gradient element when sent / bytes in memory: 0.5 with bf16 compression, else 1."""
     low_rank: powerSGD_hook.PowerSGDState | None = None
     """State of PowerSGD; None if PowerSGD does not compress the gradients."""
 

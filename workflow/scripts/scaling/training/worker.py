@@ -81,7 +81,7 @@ def run(
 
 
 def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
-    """Log the error that ends this rank: status, message, time, memory, and the values `more`."""
+    """Log the error that ends this rank: status, message, time, memory and the fields `more`."""
     sys.stderr.flush()
     status, message = outcome.classify(error) or "failed", outcome.first_sentence(error)
     about = {"status": status, "time": time.time(), "message": message, "memory": memory(spec)}
@@ -89,7 +89,7 @@ def _report(spec: RunSpec, log: RankLog, error: Exception, **more: int) -> None:
 
 
 def _stalled(log: RankLog, spec: RunSpec, error: StallError) -> None:
-    """Log a stall and end the process. The watchdog thread calls this, as the main thread hangs."""
+    """Log a stall and end the process. The watchdog calls this, as the main thread hangs."""
     try:
         at = error.position
         _report(spec, log, error, launched=at.launched, finished=at.finished)
