@@ -103,6 +103,8 @@ def summary(study: StudyTables, cells: pd.DataFrame) -> str:
     if days := sorted(one[:10] for one in schema.parts(_values(runs, "started"))):
         parts.append(f"measured {'–'.join(sorted({days[0], days[-1]}))}")
     parts += [f"{named} ({text})" for text in age(runs)]
+    # Variables that take a link from NCCL.
+    parts += [one for one in schema.parts(_values(runs, "variables")) if "_DISABLE=1" in one]
     return ", ".join(filter(None, parts)) or "no timed runs"
 
 

@@ -6,7 +6,6 @@ recipe, strategy and number of GPUs have the same variance. The average machine 
 mean effect of all machines. A machine's weight is its number of runs on the fewest GPUs.
 """
 
-import hashlib
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -39,19 +38,15 @@ Array = NDArray[np.float64]
 def name_machines(records: Sequence[Mapping[str, Any]]) -> None:
     """Set `machine` in the environment of each record. Records of one machine get equal names.
 
-    Nodes that one job or a chain of jobs connects are one machine, named `node+node`. Old records,
-    which do not name their machine, are matched by UUIDs of GPUs or, without UUIDs, by hosts.
+    Nodes that one job or a chain of jobs connects are one machine, named `node+node`.
     """
     environments = [record["environment"] for record in records]
-    older = [one.get("device_ids") or one.get("hosts") or [""] for one in environments]
     named = [(one.get("machine") or "").split("+") for one in environments]
-    parts = [name if any(name) else old for name, old in zip(named, older, strict=True)]
-    part = pd.Series(parts, dtype=object).explode()
+    part = pd.Series(named, dtype=object).explode()
     chains = _chains(part.index.to_numpy(), pd.factorize(part)[0])
     joined = part.groupby(chains[part.index]).agg(lambda own: sorted(set(own)))
     for environment, names in zip(environments, joined.loc[chains], strict=True):
-        old = hashlib.sha256(names[0].encode()).hexdigest()[:12]
-        environment["machine"] = "+".join(names) if environment.get("machine") else old
+        environment["machine"] = "+".join(names)
 
 
 def _chains(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:

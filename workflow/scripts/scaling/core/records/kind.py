@@ -167,8 +167,6 @@ class Synchronization(Record):
     parameters: Row
     model: Annotated[dict[str, Whole], Len(3, 3)]
     """Keys `parameter_bytes`, `buffer_bytes`, `widest_norm` (channels of the widest batch norm)."""
-    permutations: NotRequired[list[Row]]
-    """Only in records before release 9: image orders of samplers that ran outside a training."""
     steps: list[Row]
     """A row per strategy, with the messages of some training steps. Step 0 is before training."""
     trainings: list[Row]
