@@ -138,7 +138,7 @@ def test_floats_round_half_to_even_and_clip_at_last_level():
     assert to_integers(biases, 10.0, 32).tolist() == [13, -(2**31), 2**31 - 1]
 
 
-def test_scheme_takes_a_mistake_as_text_and_keeps_floats_beside_weights_alone():
+def test_scheme_of_options_keeps_floats_beside_weights_alone():
     assert Scheme.of({"mistake": None}) == Scheme()
     assert Scheme.of({"mistake": "bias_scale"}) == Scheme(mistakes=["bias_scale"])
     scheme = Scheme.of({"activation_bits": None})

@@ -148,7 +148,7 @@ def test_factor_from_the_lab_is_of_machines_that_ran_both():
 def test_card_names_what_each_change_of_a_recipe_brings():
     """Two machines ran the recipes between, one of them `tuned` as well."""
     card = overview.cards(FLAGSHIP, of_page.of_study(FLAGSHIP))[0]
-    assert "Each over the recipe before (1 to 2 machines): images_on_gpu 1.67–1.71×" in card.text
+    assert "Speedup over the recipe before (1 to 2 machines): images_on_gpu 1.67–1.71×" in card.text
     ladder = FLAGSHIP.provenance.query("gpus == 1 and batch_size == 128")
     runs = {(row.recipe, row.repeat): row.epoch_seconds for row in ladder.itertuples()}
     low, high = (runs["images_on_gpu", repeat] / runs["bf16", repeat] for repeat in (7, 6))

@@ -138,7 +138,7 @@ def _changed(study: StudyTables) -> Markup:
     steps = ", ".join(f"{recipe} {span(own, fmt.times)}" for recipe, own in ends.iterrows())
     least, most = rows["common_machines"].agg(["min", "max"])
     of = f"{least:g} to " * (least < most) + fmt.plural(most, "machine")
-    return fill(" Each over the recipe before ({}): {}.", of, steps)
+    return fill(" Speedup over the recipe before ({}): {}.", of, steps)
 
 
 def _throughput(best: Any) -> Iterator[Card]:

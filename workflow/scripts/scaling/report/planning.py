@@ -57,9 +57,6 @@ def from_the_lab(study: StudyTables) -> pd.DataFrame:
     return (seconds[LAB] / seconds[best]).dropna().to_frame("factor").assign(recipe=best)
 
 
-FACTORS = {"factor_min": "min", "factor_max": "max", "common_machines": "count"}
-
-
 def changes(study: StudyTables) -> pd.DataFrame:
     """Return a row for each batch size on one GPU and each recipe but the first, from `LAB` on.
 
@@ -72,11 +69,13 @@ def changes(study: StudyTables) -> pd.DataFrame:
     order = list(study.timing["recipe"].unique())
     order = order[order.index(LAB) :] if LAB in order else []
     seconds = runs.pivot_table("epoch_seconds", ["batch_size", "machine"], "recipe", "median")
-    found = [pd.DataFrame(columns=["batch_size", "recipe", "factor", *FACTORS])]
+    columns = {"factor": "median", "factor_min": "min", "factor_max": "max"}
+    columns |= {"common_machines": "count"}
+    found = [pd.DataFrame(columns=["batch_size", "recipe", *columns])]
     for size, own in seconds.reindex(columns=order).groupby("batch_size"):
         known = own.dropna(axis=1, how="all")
-        factors = (known.shift(axis=1) / known).agg(["median", *FACTORS.values()]).T
-        rows = factors.set_axis(["factor", *FACTORS], axis=1).dropna().rename_axis("recipe")
+        factors = (known.shift(axis=1) / known).agg([*columns.values()]).T
+        rows = factors.set_axis([*columns], axis=1).dropna().rename_axis("recipe")
         if len(known.columns) > 2:
             found.append(rows.reset_index().assign(batch_size=size))
     return pd.concat(found, ignore_index=True).assign(strategy="", gpus=1)
